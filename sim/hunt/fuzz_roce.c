@@ -23,7 +23,7 @@ static void launch(struct fuzz_roce *f, struct fuzz_roce_end *to, const uint8_t 
 		return; /* a full queue in the network */
 	f->nr_flying++;
 	flight->to = to;
-	flight->at_ns = f->now_ns + 1 + fuzz_roce_draw(f, delay_ns);
+	flight->at_ns = f->now_ns + (f->delay_ns ? f->delay_ns : 1 + fuzz_roce_draw(f, delay_ns));
 	flight->size = size;
 	memcpy(flight->bytes, bytes, size);
 	if (hunt_dice(&f->rng, f->corrupt))
@@ -83,15 +83,18 @@ static void send(struct fuzz_roce_end *end)
 
 static void arrive(struct fuzz_roce *f, uint32_t i)
 {
+	static const uint8_t grh[ROCE_GRH_BYTES];
 	struct fuzz_roce_flight flight = f->flying[i];
 	struct roce_packet p;
 
-	f->flying[i] = f->flying[--f->nr_flying];
+	memmove(&f->flying[i], &f->flying[i + 1], (--f->nr_flying - i) * sizeof(f->flying[i]));
 	f->packets++;
 	if (roce_packet_decode(&p, flight.bytes, flight.size))
 		return;
-	if (roce_icrc_is_right(&flow, flight.bytes, flight.size))
-		roce_qp_input(&flight.to->qp, &p, NULL, f->now_ns);
+	if (!roce_icrc_is_right(&flow, flight.bytes, flight.size))
+		return;
+	fuzz_roce_announce(flight.to, p.psn);
+	roce_qp_input(&flight.to->qp, &p, grh, f->now_ns);
 }
 
 static void post(struct fuzz_roce_end *end)
@@ -151,7 +154,7 @@ static void connect(struct fuzz_roce *f)
 			.host = end,
 			.wqes = end->wqes,
 			.resources = end->resources,
-			.transport = ROCE_RC,
+			.transport = f->transport,
 			.send_size = FUZZ_ROCE_WQES,
 			.qpn = 16 + i,
 			.dest_qpn = 17 - i,
@@ -180,6 +183,11 @@ static void set_up(struct fuzz_roce *f, uint64_t messages)
 {
 	bool is_bad = fuzz_roce_draw(f, 4);
 
+	static const enum roce_transport transports[] = { ROCE_RC, ROCE_RC, ROCE_RC, ROCE_UC,
+							  ROCE_UD };
+
+	f->transport = transports[fuzz_roce_draw(f, 5)];
+	f->delay_ns = fuzz_roce_draw(f, 3) ? 0 : 1 + fuzz_roce_draw(f, DELAY_NS_MAX);
 	f->drop = is_bad ? fuzz_roce_draw(f, 50) : 0;
 	f->repeat = is_bad ? fuzz_roce_draw(f, 50) : 0;
 	f->late = is_bad ? fuzz_roce_draw(f, 30) : 0;
@@ -187,7 +195,7 @@ static void set_up(struct fuzz_roce *f, uint64_t messages)
 	f->forge = is_bad ? fuzz_roce_draw(f, 20) : 0;
 	f->dead_ns = f->revoke_ns = ROCE_NEVER;
 	f->bad = UINT64_MAX;
-	switch (fuzz_roce_draw(f, 6)) {
+	switch (f->transport == ROCE_RC ? fuzz_roce_draw(f, 6) : 6) {
 	case 0:
 		f->dead_ns = sim_rng_below(&f->rng, messages * MESSAGE_NS);
 		break;
@@ -206,7 +214,7 @@ static bool is_over(const struct fuzz_roce *f)
 {
 	const struct fuzz_roce_end *a = &f->ends[0], *b = &f->ends[1];
 
-	return !a->to_come && !b->to_come && a->nr_ended == a->nr_posted &&
+	return !f->nr_flying && !a->to_come && !b->to_come && a->nr_ended == a->nr_posted &&
 	       b->nr_ended == b->nr_posted;
 }
 
@@ -218,7 +226,7 @@ void hunt_roce(struct hunt *h, uint64_t seed, uint64_t packets)
 	memset(&f, 0, sizeof(f));
 	f.hunt = h;
 	sim_rng_init(&f.rng, seed, "roce", 0);
-	messages = packets ? packets / 10 : MESSAGES + fuzz_roce_draw(&f, 30);
+	messages = packets ? packets / 20 : MESSAGES + fuzz_roce_draw(&f, 30);
 	set_up(&f, messages);
 	connect(&f);
 	for (i = 0; i < messages * EVENTS_PER_MESSAGE && !*h->why && !is_over(&f); i++)

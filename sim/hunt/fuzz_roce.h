@@ -4,7 +4,8 @@
  * repeats, reorders, delays, corrupts and forges packets.
  *
  * The model knows the bytes of each message from its number. So it needs no memory: an effect at
- * the target is right if it is the next one of the peer's messages, in order and once.
+ * the target is right if it is the next one of the peer's messages, in order and once. UC may skip
+ * messages; UD delivers them in any order, and again.
  */
 #ifndef WEIR_SIM_HUNT_FUZZ_ROCE_H
 #define WEIR_SIM_HUNT_FUZZ_ROCE_H
@@ -24,7 +25,7 @@
 #define FUZZ_ROCE_PACKET_BYTES (ROCE_HEADERS_MAX + FUZZ_ROCE_MTU + ROCE_ICRC_BYTES)
 
 /*
- * @wqe: as posted; its id is its number
+ * @wqe: as posted; its id is its number; with its PSNs
  * @is_bad: the peer must refuse the message, or this end cannot read its own memory
  * @bytes: of its effect so far, or of the data that a read got
  * @is_done: has taken effect in full
@@ -44,6 +45,7 @@ struct fuzz_roce_message {
  * @to_come: messages still to post
  * @nr_posted, @nr_ended: messages
  * @effect: number of the peer's message whose effect comes next
+ * @arriving: number of the peer's message whose packet arrives, for UC and UD
  * @receives: posted and not taken; @is_taken: one is taken
  * @hides_receives: no end-to-end credits
  * @is_revoked: the peer's rights have ended
@@ -58,7 +60,7 @@ struct fuzz_roce_end {
 	struct roce_wqe wqes[FUZZ_ROCE_WQES];
 	struct roce_resource resources[FUZZ_ROCE_DEPTH_MAX];
 	struct fuzz_roce_message messages[FUZZ_ROCE_MESSAGES];
-	uint64_t to_come, nr_posted, nr_ended, effect;
+	uint64_t to_come, nr_posted, nr_ended, effect, arriving;
 	uint64_t counters[FUZZ_ROCE_COUNTERS];
 	uint32_t receives;
 	bool is_taken, hides_receives, is_revoked, has_failed;
@@ -76,7 +78,9 @@ struct fuzz_roce_flight {
 /**
  * struct fuzz_roce - the world
  * @flying: packets in the network, in no order
+ * @transport: of both queue pairs
  * @drop, @repeat, @late, @corrupt, @forge: packets in 1,000
+ * @delay_ns: the same for all packets, so that they stay in order, or 0
  * @dead_ns: the network carries nothing from then on, or ROCE_NEVER
  * @bad: number of the bad message of the first end, or UINT64_MAX
  * @revoke_ns: when the second end revokes the first end's rights, or ROCE_NEVER
@@ -89,7 +93,8 @@ struct fuzz_roce {
 	struct fuzz_roce_end ends[2];
 	struct fuzz_roce_flight flying[FUZZ_ROCE_FLYING];
 	uint32_t nr_flying;
-	uint32_t drop, repeat, late, corrupt, forge;
+	enum roce_transport transport;
+	uint32_t drop, repeat, late, corrupt, forge, delay_ns;
 	uint64_t dead_ns, revoke_ns, bad;
 	uint64_t packets;
 };
@@ -101,6 +106,8 @@ static inline uint32_t fuzz_roce_draw(struct fuzz_roce *f, uint32_t count)
 
 /* fuzz_roce_model.c: the hosts' memory, which checks each access. */
 extern const struct roce_ops fuzz_roce_ops;
+/* A packet with @psn is about to arrive at @end. */
+void fuzz_roce_announce(struct fuzz_roce_end *end, uint32_t psn);
 /* Makes up the next message of an end and posts it. */
 void fuzz_roce_post(struct fuzz_roce_end *end);
 /* Takes and checks an end's completions. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "sim/hunt/fuzz_roce.h"
+#include "softnic/roce/psn.h"
 
 #define RKEY 0x1234
 #define RKEY_BAD 0x4321
@@ -40,12 +41,33 @@ static bool is_atomic(const struct roce_wqe *wqe)
 	return wqe->op > ROCE_OP_READ;
 }
 
+static bool is_reliable(const struct fuzz_roce_end *end)
+{
+	return end->world->transport == ROCE_RC;
+}
+
+void fuzz_roce_announce(struct fuzz_roce_end *end, uint32_t psn)
+{
+	const struct fuzz_roce_end *peer = end->peer;
+	uint64_t i, first = roce_psn_extend(psn, peer->qp.req.posted);
+
+	end->arriving = UINT64_MAX;
+	for (i = 0; i < FUZZ_ROCE_MESSAGES; i++)
+		if (peer->messages[i].wqe.first <= first && first < peer->messages[i].wqe.end)
+			end->arriving = peer->messages[i].wqe.id;
+}
+
 /* The peer's next message with an effect here; reads have none. */
 static struct fuzz_roce_message *next_effect(struct fuzz_roce_end *end)
 {
 	struct fuzz_roce_end *peer = end->peer;
 
-	while (end->effect < peer->nr_posted &&
+	if (!is_reliable(end)) {
+		expect(end, end->arriving >= end->effect || end->world->transport == ROCE_UD,
+		       "an effect comes late", end->arriving);
+		end->effect = end->arriving;
+	}
+	while (is_reliable(end) && end->effect < peer->nr_posted &&
 	       message_of(peer, end->effect)->wqe.op == ROCE_OP_READ)
 		end->effect++;
 	expect(end, end->effect < peer->nr_posted, "an effect without a message", end->effect);
@@ -64,6 +86,10 @@ static void check_bytes(struct fuzz_roce_end *end, struct fuzz_roce_message *m, 
 {
 	uint32_t i;
 
+	if (end->world->transport == ROCE_UD) {
+		m->bytes = 0;
+		offset -= ROCE_GRH_BYTES;
+	}
 	expect(end, offset == m->bytes, "bytes out of order", end->effect);
 	for (i = 0; i < bytes; i++)
 		expect(end, from[i] == byte_of(m->wqe.id, (uint32_t)offset + i), "a wrong byte",
@@ -187,7 +213,8 @@ static enum roce_status place(void *host, uint64_t offset, const uint8_t *from, 
 
 	expect(end, m->wqe.op <= ROCE_OP_SEND_INV && end->is_taken, "a send out of order",
 	       end->effect);
-	check_bytes(end, m, offset, from, bytes);
+	if (offset || end->world->transport != ROCE_UD) /* else it is the GRH */
+		check_bytes(end, m, offset, from, bytes);
 	return ROCE_SUCCESS;
 }
 
@@ -196,6 +223,7 @@ static void finish(void *host, const struct roce_arrival *a)
 	struct fuzz_roce_end *end = host;
 	struct fuzz_roce_message *m = next_effect(end);
 	const struct roce_wqe *wqe = &m->wqe;
+	uint32_t header = end->world->transport == ROCE_UD ? ROCE_GRH_BYTES : 0;
 
 	expect(end, end->is_taken, "an arrival without a receive", end->effect);
 	end->is_taken = false;
@@ -203,7 +231,7 @@ static void finish(void *host, const struct roce_arrival *a)
 		expect(end, m->is_bad, "an arrival fails", end->effect);
 		return;
 	}
-	expect(end, m->bytes == wqe->length && a->bytes == wqe->length, "a short arrival",
+	expect(end, m->bytes == wqe->length && a->bytes == header + wqe->length, "a short arrival",
 	       end->effect);
 	expect(end, a->is_write == is_write(wqe), "a wrong arrival", end->effect);
 	expect(end, a->has_imm == (wqe->op == ROCE_OP_SEND_IMM || wqe->op == ROCE_OP_WRITE_IMM),
@@ -281,6 +309,8 @@ void fuzz_roce_post(struct fuzz_roce_end *end)
 {
 	struct fuzz_roce *f = end->world;
 	struct fuzz_roce_message *m = message_of(end, end->nr_posted);
+	static const uint8_t ops_of_uc[] = { ROCE_OP_SEND, ROCE_OP_SEND_IMM, ROCE_OP_WRITE,
+					     ROCE_OP_WRITE_IMM };
 
 	if (!end->to_come || end->nr_posted - end->nr_ended == FUZZ_ROCE_WQES)
 		return;
@@ -296,7 +326,14 @@ void fuzz_roce_post(struct fuzz_roce_end *end)
 		.swap_add = fuzz_roce_draw(f, 3),
 		.compare = fuzz_roce_draw(f, 3),
 	};
+	if (f->transport == ROCE_UC)
+		m->wqe.op = ops_of_uc[m->wqe.op % 4];
+	if (f->transport == ROCE_UD)
+		m->wqe.op %= ROCE_OP_SEND_INV;
+	m->wqe.dest_qpn = end->peer->qp.config.qpn;
 	m->wqe.length = is_atomic(&m->wqe) ? sizeof(uint64_t) : draw_length(f);
+	if (f->transport == ROCE_UD)
+		m->wqe.length %= FUZZ_ROCE_MTU + 1;
 	if (m->wqe.op == ROCE_OP_READ || m->wqe.op == ROCE_OP_WRITE)
 		m->wqe.length += !m->wqe.length;
 	m->wqe.is_solicited &= m->wqe.op != ROCE_OP_READ && !is_atomic(&m->wqe);
@@ -304,7 +341,9 @@ void fuzz_roce_post(struct fuzz_roce_end *end)
 		spoil(f, m);
 	end->nr_posted++;
 	end->to_come--;
+	m->wqe.first = end->qp.req.posted;
 	expect(end, !roce_qp_post(&end->qp, &m->wqe), "a post is refused", m->wqe.id);
+	m->wqe.end = end->qp.req.posted;
 }
 
 /* A bad message or a dead network ends both queue pairs. */
@@ -321,7 +360,7 @@ static void check_success(struct fuzz_roce_end *end, const struct fuzz_roce_mess
 	expect(end, !m->is_bad, "a bad message succeeds", number);
 	if (m->wqe.op == ROCE_OP_READ)
 		expect(end, m->bytes == m->wqe.length, "a read ends early", number);
-	else
+	else if (is_reliable(end))
 		expect(end, m->is_done, "a message ends before its effect", number);
 }
 
@@ -374,6 +413,15 @@ void fuzz_roce_complete(struct fuzz_roce_end *end)
 
 void fuzz_roce_over(struct fuzz_roce_end *end)
 {
+	const struct fuzz_roce *f = end->world;
+	uint32_t i;
+
 	expect(end, !end->to_come && end->nr_ended == end->nr_posted, "a message does not end",
 	       end->nr_ended);
+	if (f->drop || f->late || f->corrupt || f->forge || !f->delay_ns || may_fail(f))
+		return;
+	for (i = 0; i < FUZZ_ROCE_MESSAGES && i < end->nr_posted; i++)
+		if (end->messages[i].wqe.op == ROCE_OP_WRITE)
+			expect(end, end->messages[i].is_done, "a write is lost",
+			       end->messages[i].wqe.id);
 }

@@ -142,6 +142,14 @@ PLANTS = {
     # A write with immediate is reported with the length before its last packet.
     "immediate": ("\tr->offset += p->payload_bytes;\n\tif (traits & ROCE_HAS_IMM)\n",
                   "\tif (traits & ROCE_HAS_IMM)\n"),
+    # UC goes on with a message after a gap.
+    "gapless": ("\t\tqp->counters.gaps++;\n\t\tdrop_message(qp);",
+                "\t\tqp->counters.gaps++;\n\t\tr->expected = psn;"),
+    # UC delivers a late message.
+    "stray": ("if (psn < r->expected && ", "if (false && "),
+    # UD's payload lies where the GRH belongs.
+    "grh": ("place(qp->config.host, ROCE_GRH_BYTES, p->payload",
+            "place(qp->config.host, 0, p->payload"),
     # A duplicate is not acknowledged.
     "deaf": ("\t\t\tr->owes_ack = true;\n", "\t\t\treturn;\n"),
     "begin": ("\t\tif (n->first > last)\n", "\t\tif (n->first >= last)\n"),
