@@ -12,6 +12,7 @@ import signal
 import sys
 
 from lab import calibrate, experiment, hunt, report, simulate, traces, whatif
+from lab.net import commands as net
 from lab.version import SOURCES, VERSION
 
 DESCRIPTION = """Runs the papers' experiments with weir's own engine over a simulated NIC and host,
@@ -305,6 +306,8 @@ def _options():
                          help="print all events of a single seed")
     hunting.add_argument("-q", "--quiet", action="store_true", help="no progress")
     hunting.set_defaults(do=_hunt)
+    commands.add_parser("net", add_help=False,
+                        help="a cluster on this machine: weir lab net --help")
     return parser.parse_args()
 
 
@@ -325,8 +328,11 @@ def main():
         # The parent may have blocked SIGINT.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        options = _options()
-        options.do(options)
+        if sys.argv[1:2] == ["net"]:
+            net.main(sys.argv[2:])
+        else:
+            options = _options()
+            options.do(options)
         sys.stdout.flush()
     except (hunt.Failure, simulate.Failure, traces.Failure) as failure:
         sys.exit(f"weir lab: {failure}")

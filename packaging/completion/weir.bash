@@ -29,8 +29,14 @@ _weir()
 		return
 		;;
 	lab,*)
+		if [[ ${COMP_WORDS[2]} == net && COMP_CWORD -gt 2 ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "up run link split status down
+				$("$weir" lab net "${COMP_WORDS[3]}" --help 2>/dev/null |
+					grep -o -e '--[a-z][a-z-]*' | sort -u)" -- "$cur")
+			return
+		fi
 		mapfile -t COMPREPLY < <(compgen -W \
-			"list run report what-if calibrate hunt $("$weir" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
+			"list run report what-if calibrate hunt net $("$weir" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
 		return
 		;;
 	blk,*)

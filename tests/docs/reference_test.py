@@ -17,7 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WEIR = None
 # Commands within a command, whose options stand on one page.
 PARTS = {"blk": ["attach", "detach", "resize", "list", "stat"],
-         "lab": ["list", "run", "report", "what-if", "calibrate", "hunt"]}
+         "lab": ["list", "run", "report", "what-if", "calibrate", "hunt"],
+         "lab-net": ["up", "run", "link", "split", "status", "down"]}
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
 # Variables of the tests and benches, and of parts that are built for tests only.
 PRIVATE = re.compile(r"WEIR_(?:TEST|STARVE)_")
@@ -36,7 +37,7 @@ def options_of_page(path):
 
 def options_of_help(command):
     text = ""
-    for part in [[], *([part] for part in PARTS.get(command[0], []) if len(command) == 1)]:
+    for part in [[], *([part] for part in PARTS.get("-".join(command), []))]:
         text += subprocess.run([WEIR, *command, *part, "--help"], capture_output=True, text=True,
                                timeout=60, check=True).stdout
     return {option for line in text.splitlines() if re.match(r"\s+-", line)
@@ -47,7 +48,7 @@ class Reference(unittest.TestCase):
     def test_options_of_pages_and_help_are_the_same(self):
         for path in sorted((ROOT / "docs/man").glob("weir-*.1")):
             name = path.stem.removeprefix("weir-")
-            command = name.split("-") if name == "perf-exchange" else [name]
+            command = name.split("-") if name in ("perf-exchange", "lab-net") else [name]
             with self.subTest(command=name):
                 page, told = options_of_page(path), options_of_help(command)
                 self.assertEqual(page - told - {"help"}, set(), "the page alone has these")
