@@ -16,7 +16,7 @@
 
 #define FUZZ_ROCE_WQES 16
 #define FUZZ_ROCE_DEPTH_MAX 4
-#define FUZZ_ROCE_MESSAGES 64 /* of an end that have not ended, and some that have */
+#define FUZZ_ROCE_MESSAGES 1024 /* of an end that have not ended, or whose packets may still come */
 #define FUZZ_ROCE_FLYING 512
 #define FUZZ_ROCE_COUNTERS 4
 #define FUZZ_ROCE_MTU ROCE_MTU_MIN

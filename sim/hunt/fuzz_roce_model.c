@@ -52,7 +52,7 @@ void fuzz_roce_announce(struct fuzz_roce_end *end, uint32_t psn)
 	uint64_t i, first = roce_psn_extend(psn, peer->qp.req.posted);
 
 	end->arriving = UINT64_MAX;
-	for (i = 0; i < FUZZ_ROCE_MESSAGES; i++)
+	for (i = 0; !is_reliable(end) && i < FUZZ_ROCE_MESSAGES; i++)
 		if (peer->messages[i].wqe.first <= first && first < peer->messages[i].wqe.end)
 			end->arriving = peer->messages[i].wqe.id;
 }

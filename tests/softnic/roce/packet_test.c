@@ -61,6 +61,46 @@ static void test_icrc_agrees_with_another_implementation(void **state)
 	assert_true(roce_icrc_is_right(&write_flow, write_imm, SIZE(write_imm)));
 }
 
+static uint32_t crc_by_bit(uint32_t crc, const uint8_t *at, size_t size)
+{
+	int i;
+
+	for (; size; size--, at++) {
+		crc ^= *at;
+		for (i = 0; i < 8; i++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	}
+	return crc;
+}
+
+/* All lengths, because long packets are computed in another way than short ones. */
+static void test_icrc_is_the_same_bit_by_bit_at_each_length(void **state)
+{
+	static uint8_t bytes[ROCE_PACKET_MAX];
+	uint8_t head[8 + 20 + 8] = { 0 };
+	size_t size, i;
+	uint32_t crc;
+
+	(void)state;
+	for (i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * i + (i >> 3));
+	bytes[4] = 0xff; /* as the ICRC takes the byte with BECN */
+	for (size = ROCE_BTH_BYTES; size + ROCE_ICRC_BYTES <= sizeof(bytes); size++) {
+		uint16_t udp = 8 + size + ROCE_ICRC_BYTES, ip = 20 + udp;
+		const uint8_t ipv4[] = { 0x45, 0xff, ip >> 8, ip & 255, 0, 0, 0, 0, 0xff, 17 };
+
+		memset(head, 0xff, sizeof(head));
+		memcpy(head + 8, ipv4, sizeof(ipv4));
+		memcpy(head + 20, ack_flow.src, 4);
+		memcpy(head + 24, ack_flow.dst, 4);
+		memcpy(head + 28, "\x12\xb7\x12\xb7", 4);
+		head[32] = udp >> 8;
+		head[33] = udp & 255;
+		crc = ~crc_by_bit(crc_by_bit(~0u, head, sizeof(head)), bytes, size);
+		assert_int_equal(roce_icrc(&ack_flow, bytes, size), crc);
+	}
+}
+
 static void test_each_bit_counts_but_those_that_routers_change(void **state)
 {
 	uint8_t bytes[SIZE(send_only)];
@@ -242,6 +282,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_icrc_agrees_with_another_implementation),
+		cmocka_unit_test(test_icrc_is_the_same_bit_by_bit_at_each_length),
 		cmocka_unit_test(test_each_bit_counts_but_those_that_routers_change),
 		cmocka_unit_test(test_headers_are_read),
 		cmocka_unit_test(test_each_opcode_survives_both_ways),
