@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The proof of the key, both roles: messages in, messages out, a verdict. The host keeps the key
- * and computes MACs; lib/conn/handshake.h and kernel/weir/proof.h are the hosts.
+ * and computes MACs; lib/conn/handshake.h and kernel/weir/handshake.h are the hosts.
  *
  * Each end proves its knowledge of the key by a MAC over the whole exchange: label, role, the two
  * nonces, both ends' GIDs and QPNs, session and channel. Each end compares the claimed GID and QPN

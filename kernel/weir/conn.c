@@ -169,6 +169,10 @@ static int make_cq(struct kweir_conn *conn)
 	return 0;
 }
 
+/*
+ * Unlike lib/conn/qp.h, rdma_create_qp() admits RDMA before the proof. Only empty writes succeed:
+ * the PD has no memory registered for remote access. The donor's probe needs the empty writes.
+ */
 int kweir_conn_make_qp(struct kweir_conn *conn)
 {
 	struct kweir_session *session = conn->link->session;

@@ -74,7 +74,7 @@ static int explain_reject(const struct connect_attempt *a)
 	const char *reason = rdma_reject_msg(conn->id, conn->heard_status);
 
 	if (conn->refusal.head.magic)
-		return kweir_proof_explain_refusal(&conn->refusal, a->session->peer, a->error);
+		return kweir_handshake_refusal_explain(&conn->refusal, a->session->peer, a->error);
 	if (conn->heard_status == IB_CM_REJ_INVALID_SERVICE_ID)
 		return kweir_fail(a->error, -ECONNREFUSED,
 				  "nobody listens at %s: does 'weir serve' run there?",
@@ -355,10 +355,10 @@ static int prove(const struct connect_attempt *a, struct weir_handshake *h)
 		if (!rc)
 			rc = wait_message(a, i);
 		if (!rc)
-			rc = kweir_proof_input(h, &session->secret, session->peer,
-					       conn->buffers[i].data, conn->received[i],
-					       conn->buffers[WIRE_HANDSHAKE_RECVS + 1].data,
-					       &length, a->error);
+			rc = kweir_handshake_input(h, &session->secret, session->peer,
+						   conn->buffers[i].data, conn->received[i],
+						   conn->buffers[WIRE_HANDSHAKE_RECVS + 1].data,
+						   &length, a->error);
 		if (rc)
 			return rc;
 	}

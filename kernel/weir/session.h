@@ -20,7 +20,7 @@
 #include "kernel/weir/link.h"
 #include "kernel/weir/control.h"
 #include "kernel/weir/nic.h"
-#include "kernel/weir/proof.h"
+#include "kernel/weir/handshake.h"
 
 /**
  * struct kweir_session - connections to one donor, and the pipeline over them

@@ -3,7 +3,7 @@
 #include <keys/user-type.h>
 #include <linux/key.h>
 
-#include "kernel/weir/proof.h"
+#include "kernel/weir/handshake.h"
 
 #define KEY_MIN 16
 #define KEY_MAX 4096
@@ -106,21 +106,21 @@ static int answer_mac(struct weir_handshake *h, const struct kweir_secret *secre
 	return rc ? kweir_fail(error, rc, "%s", h->why) : 0;
 }
 
-int kweir_proof_input(struct weir_handshake *h, const struct kweir_secret *secret, const char *peer,
-		      const void *in, size_t in_length, void *out, size_t *out_length,
-		      struct kweir_error *error)
+int kweir_handshake_input(struct weir_handshake *h, const struct kweir_secret *secret,
+			  const char *peer, const void *in, size_t in_length, void *out,
+			  size_t *out_length, struct kweir_error *error)
 {
 	int rc = weir_handshake_received(h, in, in_length, out, out_length);
 
 	if (!rc)
 		return answer_mac(h, secret, out, out_length, error);
 	if (h->refusal.head.magic)
-		return kweir_proof_explain_refusal(&h->refusal, peer, error);
+		return kweir_handshake_refusal_explain(&h->refusal, peer, error);
 	return kweir_fail(error, rc, "%s", h->why);
 }
 
-int kweir_proof_explain_refusal(const struct wire_handshake_refusal *refusal, const char *peer,
-				struct kweir_error *error)
+int kweir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal, const char *peer,
+				    struct kweir_error *error)
 {
 	int status = weir_handshake_refusal_status(refusal);
 
