@@ -10,13 +10,13 @@ void weir_channels_init(struct weir_channels *c)
 	memset(c, 0, sizeof(*c));
 }
 
-int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t depth)
+int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t wrs_max)
 {
-	if (number >= WEIR_CHANNEL_MAX || !depth)
+	if (number >= WEIR_CHANNEL_MAX || !wrs_max)
 		return -EINVAL;
 	if (weir_channels_is_up(c, number) || c->channel[number].in_flight)
 		return -EBUSY;
-	c->channel[number].depth = depth;
+	c->channel[number].wrs_max = wrs_max;
 	c->up |= 1u << number;
 	c->broken &= ~(1u << number);
 	c->failed &= ~(1u << number);

@@ -14,13 +14,13 @@
 
 /**
  * struct weir_channel - the engine's view of one QP
- * @depth: WRs that fit the send queue
- * @in_flight: WRs posted and not completed, at most @depth
+ * @wrs_max: WRs that fit the send queue
+ * @in_flight: WRs posted and not completed, at most @wrs_max
  * @progress_ns: time of the last success, or when @in_flight last left 0
  * @suspect_ns: when the channel was first found silent since @progress_ns, or 0
  */
 struct weir_channel {
-	uint32_t depth;
+	uint32_t wrs_max;
 	uint32_t in_flight;
 	uint64_t progress_ns;
 	uint64_t suspect_ns;
@@ -52,12 +52,12 @@ void weir_channels_init(struct weir_channels *c);
  * weir_channels_up() - a channel has come up
  * @c: the channels
  * @number: the channel, below WEIR_CHANNEL_MAX
- * @depth: WRs that fit its send queue, at least 1
+ * @wrs_max: WRs that fit its send queue, at least 1
  *
- * Return: 0; -EINVAL for a bad number or depth; -EBUSY if the channel is up already, or if WRs from
- *	before have not completed yet.
+ * Return: 0; -EINVAL for a bad number or wrs_max; -EBUSY if the channel is up already, or if WRs
+ *	from before have not completed yet.
  */
-int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t depth);
+int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t wrs_max);
 
 /**
  * weir_channels_broken() - the host reports a broken channel, which may come up again
@@ -123,7 +123,7 @@ static inline uint32_t weir_channels_room(const struct weir_channels *c, uint16_
 {
 	const struct weir_channel *channel = &c->channel[number];
 
-	return weir_channels_is_up(c, number) ? channel->depth - channel->in_flight : 0;
+	return weir_channels_is_up(c, number) ? channel->wrs_max - channel->in_flight : 0;
 }
 
 /* Channels that weir_channels_pick() may return, as bits. */
@@ -146,7 +146,7 @@ static inline uint16_t weir_channels_pick(const struct weir_channels *c)
 	for (number = 0, left = weir_channels_pickable(c); left && fewest; number++, left >>= 1) {
 		const struct weir_channel *channel = &c->channel[number];
 
-		if (!(left & 1) || channel->in_flight >= channel->depth ||
+		if (!(left & 1) || channel->in_flight >= channel->wrs_max ||
 		    channel->in_flight >= fewest)
 			continue;
 		fewest = channel->in_flight;

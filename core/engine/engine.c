@@ -72,9 +72,9 @@ static void trace_channel(struct weir_engine *e, enum weir_trace_event event, ui
 			&(struct weir_trace_record){ .event = event, .channel = (uint8_t)channel });
 }
 
-int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth)
+int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t wrs_max)
 {
-	int rc = weir_channels_up(&e->channels, channel, depth);
+	int rc = weir_channels_up(&e->channels, channel, wrs_max);
 
 	if (rc)
 		return rc;

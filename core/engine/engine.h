@@ -176,7 +176,7 @@ void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace);
  * weir_engine_unload() - choose between two paths from now on
  * @e: the engine, before the first submit
  * @selector: *kept*; initialised; serialised with the engine
- * @channel: number of the unload channel, below WEIR_CHANNEL_MAX, not up yet. Its depth is the
+ * @channel: number of the unload channel, below WEIR_CHANNEL_MAX, not up yet. Its wrs_max is the
  *	number of WRs that the target's buffer holds
  */
 void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *selector,
@@ -186,12 +186,12 @@ void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *select
  * weir_engine_channel_up() - a channel accepts posts
  * @e: the engine
  * @channel: its number, below WEIR_CHANNEL_MAX
- * @depth: WRs that fit its send queue, at least 1
+ * @wrs_max: WRs that fit its send queue, at least 1
  *
- * Return: 0; -EINVAL for a bad number or depth; -EBUSY if the channel is up already, or if the host
- *	still owes completions from before.
+ * Return: 0; -EINVAL for a bad number or wrs_max; -EBUSY if the channel is up already, or if the
+ *	host still owes completions from before.
  */
-int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth);
+int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t wrs_max);
 
 /**
  * weir_engine_channel_broken() - a channel accepts no posts for now

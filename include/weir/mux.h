@@ -64,7 +64,7 @@ struct weir_mux_class {
 	unsigned int weight; /* among the classes of its level, 1 to 1024; default 1 */
 	enum weir_mux_policy policy;
 	uint32_t segment_bytes; /* bytes sent per turn, 1024 to 65536; default 65536 */
-	unsigned int depth; /* segments in flight per connection, 1 to 64; default 4 */
+	unsigned int depth; /* segments in flight per connection, over one QP, 1 to 64; default 4 */
 	unsigned int tos; /* type of service of the packets, 0 to 255; default 0 */
 	/* bytes that higher levels may send while this class waits; 0: any number */
 	uint64_t pass_bytes_max;

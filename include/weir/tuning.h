@@ -57,7 +57,7 @@ struct weir_session_tuning {
 	 */
 	uint64_t window_bytes;
 	enum weir_admission admission;
-	unsigned int depth; /* WRs in flight per channel; default 128 */
+	unsigned int depth; /* WRs in flight per channel, in its send queue; default 128 */
 	enum weir_batching batching;
 	unsigned int chain_max; /* work requests per doorbell, 1 to 32; default 32 */
 	/*
