@@ -8,7 +8,7 @@ SLOTS_MIN, POOL_BYTES = 8, 32 << 20  # large slots: as many as fit the default p
 # The sender looks for free slots when fewer than this percentage are free: 50 in section 4.1 of the
 # paper, 40 in 3.1.
 WAYS = {"bitmaps": {"imm": 0, "percent": 50}, "bitmaps, 40 %": {"imm": 0, "percent": 40},
-        "immediates": {"imm": 1, "gives": 1}}
+        "immediates": {"imm": 1, "credit_batch": 1}}
 NIC = {"link_gbps": 40}  # the paper's ConnectX-3
 
 # A CPU cannot inline data of a GPU's memory into the WQE, and the NIC's reads cross the CPU's PCIe

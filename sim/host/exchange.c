@@ -29,7 +29,7 @@ static struct sim_wr bitmap_read_wr(struct sim_exchange *x, struct sim_exchange_
 		weir_slot_bitmap_tx_read_posted(&x->out);
 		x->read_end = x->out.committed;
 	}
-	x->looks++;
+	x->bitmap_reads++;
 	return (struct sim_wr){ .id = SIM_EXCHANGE_READ,
 				.op = SIM_OP_READ,
 				.nr_sge = 1,
@@ -225,7 +225,7 @@ bool sim_exchange_hear(struct sim_thread *self, struct sim_exchange *x)
 	/* Immediate mode: completions of writes carry no news and are polled last. */
 	if (x->is_imm && end->recv_cq.count) {
 		n = sim_poll_cq(self, &end->recv_cq, wcs, WCS_MAX);
-		reclaim_slots(x, n * (uint32_t)x->settings->gives);
+		reclaim_slots(x, n * (uint32_t)x->settings->credit_batch);
 		sim_post_recv(self, x->receiver.qp->peer, n);
 	}
 	if (end->send_cq.count) {
@@ -351,7 +351,7 @@ static void return_slots(struct sim_thread *self, struct sim_exchange *x)
 			     .op = SIM_OP_SEND,
 			     .nr_sge = 1,
 			     .sge = &end->sge,
-			     .bytes = 4 * (uint32_t)x->settings->gives };
+			     .bytes = 4 * (uint32_t)x->settings->credit_batch };
 
 	wr.is_inline = wr.bytes <= end->node->host.profile->inline_max;
 	wr.is_silent = ++end->unsignalled < SIGNAL_EVERY;
@@ -368,6 +368,6 @@ void sim_exchange_release(struct sim_thread *self, struct sim_exchange *x, uint3
 	if (!x->is_imm)
 		return;
 	x->given[(x->first_given + x->nr_given++) % x->out.slots] = slot;
-	if (++x->nr_back == x->settings->gives)
+	if (++x->nr_back == x->settings->credit_batch)
 		return_slots(self, x);
 }

@@ -81,7 +81,7 @@ struct sim_exchange_end {
  *	covers
  * @given, @first_given, @nr_given: ring of returned slots, in the order sent; the last @nr_back are
  *	not sent yet
- * @looks: bitmap reads of both ends so far
+ * @bitmap_reads: bitmap reads of both ends so far
  */
 struct sim_exchange {
 	const struct sim_load_settings *settings;
@@ -98,7 +98,7 @@ struct sim_exchange {
 	uint32_t *landed, first_landed, nr_landed, landed_max, nr_spare;
 	uint32_t *before, *others;
 	uint32_t *given, first_given, nr_given, nr_back;
-	uint64_t looks;
+	uint64_t bitmap_reads;
 };
 
 /**

@@ -126,9 +126,10 @@ static void receiver_main(void *arg)
 
 		for (i = 0; i < side->count; i++) {
 			struct sim_exchange *x = exchange_of(side, i);
-			uint64_t looks = x->looks;
+			uint64_t bitmap_reads = x->bitmap_reads;
 
-			any |= sim_exchange_look(&side->thread, x) || looks != x->looks;
+			any |= sim_exchange_look(&side->thread, x) ||
+			       bitmap_reads != x->bitmap_reads;
 			take_all(side, x);
 		}
 		side->work_ps += now_ps(side) - begin_ps;
@@ -245,7 +246,7 @@ static void collect_tally(struct sim_loads *loads)
 	for (i = 0; i < all->nr_servers; i++)
 		loads->tally.take_work_ps += all->receivers[i].work_ps;
 	for (i = 0; i < all->nr_exchanges; i++)
-		loads->tally.looks += all->exchanges[i].looks;
+		loads->tally.bitmap_reads += all->exchanges[i].bitmap_reads;
 }
 
 static void forget_tally(struct sim_loads *loads)
@@ -258,7 +259,7 @@ static void forget_tally(struct sim_loads *loads)
 	for (i = 0; i < all->nr_servers; i++)
 		all->receivers[i].work_ps = 0;
 	for (i = 0; i < all->nr_exchanges; i++)
-		all->exchanges[i].looks = 0;
+		all->exchanges[i].bitmap_reads = 0;
 }
 
 const struct sim_load_kind sim_exchange_load = { start_load, stop_load, collect_tally,

@@ -30,7 +30,7 @@ const struct sim_tally *sim_loads_tally(struct sim_loads *loads)
 	struct sim_tally *tally = &loads->tally;
 
 	tally->empty_polls = tally->arms = tally->sleeps = tally->takes = tally->contended = 0;
-	tally->window_waits = tally->peak_bytes = tally->unloaded = tally->looks = 0;
+	tally->window_waits = tally->peak_bytes = tally->unloaded = tally->bitmap_reads = 0;
 	tally->send_work_ps = tally->take_work_ps = 0;
 	loads->kind->collect(loads);
 	return tally;

@@ -22,7 +22,7 @@
  * @window_waits: weir: times that the window was full
  * @peak_bytes: weir: the most bytes that a client had in flight
  * @unloaded: trip: unloaded writes
- * @looks: exchange: reads of the peer's bitmap
+ * @bitmap_reads: exchange: reads of the peer's bitmap
  * @send_work_ps, @take_work_ps: exchange: work of the senders' and of the receivers' threads
  */
 struct sim_tally {
@@ -32,7 +32,7 @@ struct sim_tally {
 	uint64_t contended, takes;
 	uint64_t window_waits, peak_bytes;
 	uint64_t unloaded;
-	uint64_t looks;
+	uint64_t bitmap_reads;
 	uint64_t send_work_ps, take_work_ps;
 };
 

@@ -69,7 +69,7 @@ static void print_tally(FILE *out, const char *name, const struct sim_tally *t, 
 	count(out, "window_waits", t->window_waits);
 	count(out, "peak_bytes", t->peak_bytes);
 	count(out, "unloaded", t->unloaded);
-	count(out, "looks", t->looks);
+	count(out, "bitmap_reads", t->bitmap_reads);
 	rate(out, "send_cores", t->send_work_ps, run_ps, 1000000);
 	rate(out, "take_cores", t->take_work_ps, run_ps, 1000000);
 	fprintf(out, "}");

@@ -111,7 +111,7 @@ static const struct sim_setting load_settings[] = {
 	{ "slots", LOAD(slots), 1, 1, 2048, 256 },
 	{ "slot_bytes", LOAD(slot_bytes), 1, 1, 1 << 24, 64 << 10 },
 	{ "imm", LOAD(imm), 1, 0, 1, 0 },
-	{ "gives", LOAD(gives), 1, 1, 2048, 1 },
+	{ "credit_batch", LOAD(credit_batch), 1, 1, 2048, 1 },
 	{ "percent", LOAD(percent), 1, 1, 99, 40 },
 };
 
@@ -267,8 +267,8 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 		wrong = "size is larger than slot_bytes";
 	else if (load->driver == SIM_DRIVER_EXCHANGE && load->batch > EXCHANGE_BATCH_MAX)
 		wrong = "an exchange sends up to 32 messages at a time: say a lower batch";
-	else if (load->driver == SIM_DRIVER_EXCHANGE && load->gives > load->slots)
-		wrong = "gives is more than slots: none would be given back";
+	else if (load->driver == SIM_DRIVER_EXCHANGE && load->credit_batch > load->slots)
+		wrong = "credit_batch is more than slots: none would be given back";
 	else if (load->driver == SIM_DRIVER_MUX && load->op != SIM_OP_SEND)
 		wrong = "a mux sends messages: say op=send";
 	else if (load->driver == SIM_DRIVER_MUX && load->conns < load->threads)

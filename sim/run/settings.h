@@ -60,7 +60,7 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  * @segment, @policy, @flow_wrs: mux: as struct weir_sched_config, for all classes
  * @low_bytes: mux: the most bytes in flight for all but the first class
  * @slots, @slot_bytes: exchange: the pool
- * @imm, @gives: exchange: an immediate for each message, and slots returned in one message
+ * @imm, @credit_batch: exchange: an immediate for each message, and slots returned in one message
  * @percent: exchange: the sender looks for free slots when fewer than this are free
  * @window, @window_wrs: weir: the most in flight, over all sessions of a client
  */
@@ -71,7 +71,7 @@ struct sim_load_settings {
 	uint64_t chain, merge, sge_max, fragment, window, window_wrs, touched;
 	uint64_t unload, hot, learn, parity, until;
 	uint64_t conns, segment, policy, flow_wrs, low_bytes;
-	uint64_t slots, slot_bytes, imm, gives, percent;
+	uint64_t slots, slot_bytes, imm, credit_batch, percent;
 };
 
 /**
