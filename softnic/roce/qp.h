@@ -16,6 +16,7 @@
 #define WEIR_SOFTNIC_ROCE_QP_H
 
 #include "softnic/roce/packet.h"
+#include "softnic/roce/rate.h"
 
 #define ROCE_NEVER UINT64_MAX
 
@@ -187,7 +188,7 @@ struct roce_resource {
  * @wqes: memory of the send queue, @send_size entries, a power of two; *kept*, as the next
  * @resources: memory for @max_dest_rd_atomic entries
  * @mtu: bytes; 256 to 4096
- * @window: packets in flight at most; 1 to ROCE_WINDOW_MAX
+ * @window: packets in flight at most, even without congestion; 1 to ROCE_WINDOW_MAX
  * @max_rd_atomic: reads and atomics in flight at most
  * @timeout: local ACK timeout: 4.096 us * 2^n; 0: none
  * @retries, @rnr_retries: 7 for the last means no limit
@@ -218,6 +219,7 @@ struct roce_config {
  * @next: the PSN to transmit next, in the WQE at @current
  * @sent: one past the highest PSN ever transmitted
  * @posted: PSN after the last WQE; @number: of the last message
+ * @rate: bounds the packets in flight
  * @reads_out: WQEs with @is_out
  * @has_rewound: went back since the last progress
  * @unasked: packets since the last that wants an acknowledgement
@@ -232,6 +234,7 @@ struct roce_requester {
 	uint32_t reported, done, current, tail;
 	uint64_t acked, next, sent, posted;
 	uint32_t number;
+	struct roce_rate rate;
 	uint32_t reads_out;
 	bool has_rewound;
 	bool has_limit;

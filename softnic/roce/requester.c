@@ -19,6 +19,7 @@ void roce_requester_init(struct roce_qp *qp)
 	struct roce_requester *r = &qp->req;
 
 	r->acked = r->next = r->sent = r->posted = roce_psn_first(qp->config.send_psn);
+	roce_rate_init(&r->rate, qp->config.window);
 	r->retries_left = qp->config.retries;
 	r->rnr_left = qp->config.rnr_retries;
 	r->deadline_ns = ROCE_NEVER;
@@ -134,7 +135,7 @@ static bool may_send(const struct roce_qp *qp, const struct roce_wqe *wqe, uint6
 		return false;
 	if (qp->config.transport != ROCE_RC)
 		return true;
-	if (r->next - r->acked >= qp->config.window)
+	if (r->next - r->acked >= r->rate.window)
 		return false;
 	if (wqe->is_fenced && r->reads_out)
 		return false;
@@ -176,7 +177,7 @@ static bool wants_ack(struct roce_qp *qp, const struct roce_wqe *wqe, bool is_la
 	if (lacks_receive(r, wqe))
 		r->probed = r->next + 1;
 	if ((is_last && r->current + 1 == (r->stuck ? r->stuck_at : r->tail)) ||
-	    r->unasked >= UNASKED_MAX || r->next + 1 - r->acked >= qp->config.window ||
+	    r->unasked >= UNASKED_MAX || r->next + 1 - r->acked >= r->rate.window ||
 	    r->probed > r->next)
 		r->unasked = 0;
 	return !r->unasked;

@@ -13,10 +13,11 @@
 #include "softnic/roce/requester.h"
 #include "softnic/roce/rnr_timer.h"
 
-static void progressed(struct roce_qp *qp, uint64_t now_ns)
+static void progressed(struct roce_qp *qp, uint64_t packets, uint64_t now_ns)
 {
 	struct roce_requester *r = &qp->req;
 
+	roce_rate_acked(&r->rate, packets);
 	if (r->next < r->acked)
 		r->next = r->acked;
 	r->has_rewound = false;
@@ -46,12 +47,12 @@ static bool acknowledge(struct roce_qp *qp, uint64_t psn, uint64_t now_ns)
 			roce_requester_end(qp);
 	}
 	if (r->acked != before)
-		progressed(qp, now_ns);
+		progressed(qp, r->acked - before, now_ns);
 	return is_whole;
 }
 
-/* A response or request was lost. */
-static void go_back(struct roce_qp *qp)
+/* A response or request was lost; or, if @is_silent, all of them were. */
+static void go_back(struct roce_qp *qp, bool is_silent)
 {
 	struct roce_requester *r = &qp->req;
 
@@ -62,6 +63,7 @@ static void go_back(struct roce_qp *qp)
 		return;
 	}
 	r->retries_left--;
+	roce_rate_lost(&r->rate, r->acked, r->sent, is_silent);
 	roce_requester_rewind(qp);
 }
 
@@ -97,7 +99,7 @@ static void refused(struct roce_qp *qp, uint8_t syndrome)
 	qp->counters.naks_in++;
 	switch (syndrome) {
 	case ROCE_NAK_SEQUENCE:
-		go_back(qp);
+		go_back(qp, false);
 		break;
 	case ROCE_NAK_INVALID:
 		roce_requester_fail(qp, ROCE_REM_INV_REQ);
@@ -121,7 +123,7 @@ static void acknowledged(struct roce_qp *qp, const struct roce_packet *p, uint64
 	if (is_ack)
 		learn_credits(&qp->req, p);
 	if (!acknowledge(qp, psn + is_ack, now_ns))
-		go_back(qp);
+		go_back(qp, false);
 	else if ((p->syndrome & ROCE_SYNDROME_MASK) == ROCE_SYNDROME_RNR)
 		receiver_not_ready(qp, p->syndrome, now_ns);
 	else if (!is_ack)
@@ -151,7 +153,7 @@ static void take_data(struct roce_qp *qp, const struct roce_packet *p, uint64_t 
 	enum roce_status status = ROCE_SUCCESS;
 
 	if (!acknowledge(qp, psn, now_ns)) {
-		go_back(qp);
+		go_back(qp, false);
 		return;
 	}
 	wqe = roce_requester_wqe(qp, r->done);
@@ -175,7 +177,7 @@ static void take_data(struct roce_qp *qp, const struct roce_packet *p, uint64_t 
 	r->acked = psn + 1;
 	if (r->acked == wqe->end)
 		roce_requester_end(qp);
-	progressed(qp, now_ns);
+	progressed(qp, 1, now_ns);
 }
 
 void roce_requester_input(struct roce_qp *qp, const struct roce_packet *p, uint64_t now_ns)
@@ -209,5 +211,5 @@ void roce_qp_expired(struct roce_qp *qp, uint64_t now_ns)
 	}
 	qp->counters.timeouts++;
 	r->has_rewound = false;
-	go_back(qp);
+	go_back(qp, true);
 }

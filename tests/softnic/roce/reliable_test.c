@@ -376,7 +376,7 @@ static void test_the_window_bounds_packets_in_flight(void **state)
 	int i, asked = 0;
 
 	(void)state;
-	a.qp.config.window = 3;
+	roce_rate_init(&a.qp.req.rate, 3);
 	roce_post(&a, ROCE_OP_WRITE, 8 * FIXTURE_MTU);
 	for (i = 0; i < 3; i++) {
 		assert_true(roce_sent(&a, &sent));
