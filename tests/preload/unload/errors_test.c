@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: unload errors; devices: softnic rxe; timeout: 300 */
 /*
  * Errors of a write or of its queue pair reach the program as if the device had written, and
  * nothing is written. Both QPs are in this process.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: unload forged; devices: softnic rxe; timeout: 300 */
 /*
  * A peer that forges unloaded writes: the target writes nothing that the peer's QP could not write
  * through the device, and tells the peer.

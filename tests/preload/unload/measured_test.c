@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: unload measured; devices: softnic rxe; timeout: 300 */
 /* A program with measured unloading. On these devices unloading is never faster. */
 #include "tests/preload/unload/drive.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: unload mixed; devices: softnic rxe; timeout: 300 */
 /* Both paths at once: a program's reads match a model of the memory. */
 #include "tests/preload/unload/mix.h"
 

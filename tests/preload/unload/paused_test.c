@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: unload paused; devices: softnic rxe; timeout: 300 */
 /*
  * A target with little CPU time tells its peer to pause unloading. So the path changes often, and
  * at moments that the program has not chosen.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: unload processes; devices: softnic rxe; timeout: 300 */
 /* Stopped processes, and children of processes that unload. */
 #include "tests/support/stop_process.h"
 #include "tests/preload/unload/drive.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: unload program; devices: softnic rxe; timeout: 300 */
 /*
  * A verbs program without knowledge of weir, with its small writes unloaded, behaves as with a
  * device alone. Both QPs are in this process.
