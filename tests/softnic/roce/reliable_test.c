@@ -206,8 +206,10 @@ static void test_silence_exhausts_the_retries(void **state)
 	roce_post(&a, ROCE_OP_WRITE, 1);
 	for (i = 0; i < 3; i++) { /* the first attempt and two retries */
 		roce_expect(&a, ROCE_WRITE_ONLY, &sent);
-		roce_expect(&a, ROCE_WRITE_ONLY, &sent);
+		if (!i) /* later, the congestion window has one packet */
+			roce_expect(&a, ROCE_WRITE_ONLY, &other);
 		roce_expect_silence(&a);
+		assert_int_equal(sent.p.psn, FIXTURE_PSN);
 		assert_int_equal(roce_qp_deadline_ns(&a.qp), a.now_ns + FIXTURE_TIMEOUT_NS);
 		roce_wait(&a, FIXTURE_TIMEOUT_NS - 1);
 		roce_expect_silence(&a);
@@ -273,6 +275,49 @@ static void test_a_read_that_loses_its_rights_fails(void **state)
 	b.revoked = true;
 	roce_settle();
 	roce_expect_completion(&a, ROCE_REM_ACCESS);
+}
+
+static void test_each_right_allows_its_own_operation_only(void **state)
+{
+	static const enum roce_op ops[] = {
+		[ROCE_RIGHT_WRITE] = ROCE_OP_WRITE,
+		[ROCE_RIGHT_READ] = ROCE_OP_READ,
+		[ROCE_RIGHT_ATOMIC] = ROCE_OP_CMP_SWAP,
+	};
+	int right, op;
+
+	(void)state;
+	for (right = 0; right < 3; right++)
+		for (op = 0; op < 3; op++) {
+			roce_setup(ROCE_RC);
+			b.rights = 1 << right;
+			roce_post(&a, ops[op], 8);
+			roce_settle();
+			roce_expect_completion(&a, op == right ? ROCE_SUCCESS : ROCE_REM_ACCESS);
+		}
+}
+
+static void test_a_receive_whose_memory_is_gone_ends_both(void **state)
+{
+	(void)state;
+	b.unmapped = true;
+	roce_post(&a, ROCE_OP_SEND, 8);
+	roce_settle();
+	roce_expect_completion(&a, ROCE_REM_OP);
+	assert_int_equal(b.arrivals[0].status, ROCE_LOC_PROT);
+	assert_int_equal(b.qp.error, ROCE_REM_OP);
+}
+
+static void test_a_key_that_must_not_be_invalidated_is_refused(void **state)
+{
+	struct roce_wqe wqe = { .op = ROCE_OP_SEND_INV, .imm = FIXTURE_RKEY + 1 };
+
+	(void)state;
+	assert_int_equal(roce_qp_post(&a.qp, &wqe), 0);
+	roce_settle();
+	roce_expect_completion(&a, ROCE_REM_ACCESS);
+	assert_int_equal(b.num_arrivals, 0);
+	assert_int_equal(b.given_back, 1);
 }
 
 static void test_a_send_longer_than_the_receive_is_refused(void **state)
@@ -422,6 +467,9 @@ int main(void)
 		cmocka_unit_test_setup(test_rnr_retries_end, setup),
 		cmocka_unit_test_setup(test_rights_are_checked_for_each_packet, setup),
 		cmocka_unit_test_setup(test_a_read_that_loses_its_rights_fails, setup),
+		cmocka_unit_test_setup(test_each_right_allows_its_own_operation_only, setup),
+		cmocka_unit_test_setup(test_a_receive_whose_memory_is_gone_ends_both, setup),
+		cmocka_unit_test_setup(test_a_key_that_must_not_be_invalidated_is_refused, setup),
 		cmocka_unit_test_setup(test_a_send_longer_than_the_receive_is_refused, setup),
 		cmocka_unit_test_setup(test_invalid_requests_are_refused, setup),
 		cmocka_unit_test_setup(test_packets_for_others_are_dropped_and_counted, setup),

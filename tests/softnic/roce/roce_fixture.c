@@ -31,8 +31,8 @@ static enum roce_status check(void *host, uint32_t rkey, enum roce_right right, 
 {
 	struct roce_host *h = host;
 
-	(void)right;
-	if (h->revoked || rkey != FIXTURE_RKEY || addr + bytes > sizeof(h->memory))
+	if (h->revoked || !(h->rights >> right & 1) || rkey != FIXTURE_RKEY ||
+	    addr + bytes > sizeof(h->memory))
 		return ROCE_REM_ACCESS;
 	return ROCE_SUCCESS;
 }
@@ -92,6 +92,8 @@ static enum roce_status place(void *host, uint64_t offset, const uint8_t *from, 
 	struct roce_host *h = host;
 
 	assert_true(h->is_taken);
+	if (h->unmapped)
+		return ROCE_LOC_PROT;
 	memcpy(h->receive + offset, from, bytes);
 	return ROCE_SUCCESS;
 }
@@ -179,6 +181,7 @@ static void start(struct roce_host *h, enum roce_transport transport, uint32_t q
 	h->room = FIXTURE_BYTES;
 	h->now_ns = 1;
 	h->hides_receives = true;
+	h->rights = 1 << ROCE_RIGHT_WRITE | 1 << ROCE_RIGHT_READ | 1 << ROCE_RIGHT_ATOMIC;
 	roce_qp_init(&h->qp, &config);
 }
 

@@ -30,7 +30,8 @@ enum {
 /*
  * @memory: that the peer may access, from address 0 on; @local: that WQEs read and responses fill
  * @receive: bytes of the receive taken; @room: of each receive; @receives: posted
- * @revoked: the peer has no rights
+ * @rights: of the peer, a bit for each enum roce_right; @revoked: none are left
+ * @unmapped: the receives' memory is gone
  */
 struct roce_host {
 	struct roce_qp qp;
@@ -39,7 +40,8 @@ struct roce_host {
 	uint8_t memory[FIXTURE_BYTES], local[FIXTURE_BYTES], receive[FIXTURE_BYTES];
 	struct roce_arrival arrivals[FIXTURE_ARRIVALS];
 	uint32_t num_arrivals, receives, room, writes, given_back;
-	bool is_taken, revoked, hides_receives;
+	bool is_taken, revoked, hides_receives, unmapped;
+	uint32_t rights;
 	uint64_t now_ns;
 	uint32_t invalidated;
 };
