@@ -10,7 +10,6 @@
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
 
-
 #include <errno.h>
 
 #include <signal.h>
@@ -19,11 +18,11 @@
 #include <unistd.h>
 
 #define KEYS_MAX 64
+#define KEY_CLIENTS_MAX 65536
 #define PAGE (2ull << 20) /* the smallest unit of lending */
 #define CHUNK_MAX (256ull << 20)
 #define KEEPALIVE_MAX (7 * 24 * 3600) /* seconds */
 #define CHUNKS 16 /* chunks per file system, roughly: unused chunks can be lent as regions */
-
 
 static const char usage[] =
 	"Usage: weir serve [OPTION...]\n"
@@ -38,11 +37,11 @@ static const char notes[] =
 
 struct serve {
 	const char *cmd, *listen, *wanted, *device;
-	uint64_t memory, quota, spare;
+	uint64_t memory, quota, key_memory, spare;
 	const char *key_path[KEYS_MAX];
 	struct weir_key *key[KEYS_MAX];
 	enum weir_log_level log_level;
-	unsigned int nr_keys, cpu_percent, keepalive;
+	unsigned int nr_keys, key_clients, cpu_percent, keepalive;
 	bool no_huge_pages, json;
 	struct fs_tenants tenants;
 	struct weir_donor *donor;
@@ -72,13 +71,18 @@ static const struct cmdline_option serve_options[] = {
 	  "Repeatable: each key has its own file system and regions.\n"
 	  "Required to listen beyond loopback",
 	  CMDLINE_PARSE(add_key, "at most 64 keys") },
+	{ "key-memory", 0, "SIZE",
+	  "most memory for a key's regions, its file system included;\n"
+	  "default: all",
+	  CMDLINE_SIZE(struct serve, key_memory, PAGE, UINT64_MAX) },
+	{ "key-clients", 0, "N", "most clients of a key at a time; default 64",
+	  CMDLINE_UINT(struct serve, key_clients, 1, KEY_CLIENTS_MAX) },
 	{ "spare", 0, "SIZE",
 	  "memory to keep available to this machine: if less is available,\n"
 	  "lend less, and ask memory back like 'weir lend'; default 0",
 	  CMDLINE_SIZE(struct serve, spare, PAGE, UINT64_MAX) },
 	{ "cpu", 0, "PERCENT", "most of a processor used to copy unloaded writes; default 50",
-	  CMDLINE_UINT(struct serve, cpu_percent, 1, 100),
-	  .expected = "a percentage, 1 to 100" },
+	  CMDLINE_UINT(struct serve, cpu_percent, 1, 100), .expected = "a percentage, 1 to 100" },
 	{ "keepalive", 0, "SECONDS",
 	  "silence of a client before its host is probed; a client that\n"
 	  "does not answer has as long again to come back, 30 s at\n"
@@ -137,6 +141,8 @@ static int open_donor(struct serve *serve)
 		.nr_keys = serve->nr_keys,
 		.memory_bytes = serve->memory,
 		.quota_bytes = serve->quota,
+		.key_bytes_max = serve->key_memory,
+		.key_clients_max = serve->key_clients,
 		/* softnic's peers cannot map huge pages */
 		.no_huge_pages = serve->no_huge_pages || device_is_softnic(),
 		.unload_percent_max = serve->cpu_percent,

@@ -39,11 +39,11 @@ struct weir_donor_options {
 	unsigned int nr_keys;
 	uint64_t memory_bytes; /* bytes lent in total; required */
 	/*
-	 * Most bytes per client, counting regions that it created and that still exist; default
-	 * memory_bytes.
+	 * Most bytes per client, counting regions that it created and that still exist, and, for a
+	 * new named one, those that earlier clients of its key left behind; default memory_bytes.
 	 */
 	uint64_t quota_bytes;
-	unsigned int clients_max; /* default 64 */
+	unsigned int clients_max; /* default: key_clients_max for each key */
 	/*
 	 * How long a client with a broken connection may take to come back before the donor
 	 * reclaims its regions; default 30,000. The donor does not wait for clients that close or
@@ -69,6 +69,15 @@ struct weir_donor_options {
 	void (*on_leave)(void *arg, struct weir_peer *peer);
 	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
 	void *arg;
+
+	/* most bytes of all regions of one key, the application's too; default memory_bytes */
+	uint64_t key_bytes_max;
+	unsigned int key_clients_max; /* clients of one key; default 64 */
+	/*
+	 * 1: take all memory from the system at once. Otherwise the system supplies pages when a
+	 * region needs them, or kills the donor if it has none.
+	 */
+	unsigned int reserve;
 };
 
 /**
@@ -109,7 +118,7 @@ void weir_donor_close(struct weir_donor *donor);
  *
  * If more than @bytes is lent already, that amount stays lent. The donor then asks clients that can
  * move their data (block devices with several donors) to return the excess. Returned memory goes to
- * the system at once.
+ * the system at once; so does free memory that the donor had reserved.
  *
  * Context: Any thread.
  * Return: 0, or -EINVAL or -ENOMEM.
@@ -151,7 +160,7 @@ const char *weir_peer_name(const struct weir_peer *peer); /* address, for logs *
  * The caller owes a weir_donor_region_destroy().
  *
  * Context: The donor's thread, or any thread before the first client.
- * Return: 0, or -ENOSPC (all memory is lent) or -ENOMEM.
+ * Return: 0, or -ENOSPC (all memory is lent), -EDQUOT (key_bytes_max) or -ENOMEM.
  */
 int weir_donor_region_create(struct weir_donor *donor, unsigned int tenant, uint64_t length,
 			     struct weir_region_token *token, void **addr);

@@ -21,15 +21,30 @@ void weir_donor_client_put(struct weir_peer *client)
 	free(client);
 }
 
+int weir_donor_client_check_limits(const struct weir_donor *donor, unsigned int tenant,
+				   struct weir_error *error)
+{
+	const struct weir_donor_options *options = &donor->options;
+
+	if (donor->tenants[tenant].nr_clients >= options->key_clients_max)
+		return weir_error_set(error, -EDQUOT,
+				      "this key has %u clients at the donor already: its limit",
+				      options->key_clients_max);
+	if (donor->nr_clients >= options->clients_max)
+		return weir_error_set(error, -EDQUOT, "the donor has %u clients already: its limit",
+				      options->clients_max);
+	return 0;
+}
+
 int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn,
 			  struct weir_peer **out, struct weir_error *error)
 {
 	struct weir_peer *client;
 	int rc;
 
-	if (donor->nr_clients >= donor->options.clients_max)
-		return weir_error_set(error, -EDQUOT, "the donor has %u clients already: its limit",
-				      donor->options.clients_max);
+	rc = weir_donor_client_check_limits(donor, conn->tenant, error);
+	if (rc)
+		return rc;
 	client = calloc(1, sizeof(*client));
 	if (!client)
 		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
@@ -39,7 +54,7 @@ int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn
 	client->refs = 1;
 	snprintf(client->name, sizeof(client->name), "%s", conn->name);
 	weir_region_account_init(&client->account, client->tenant, donor->options.quota_bytes);
-	rc = weir_donor_messages_init(client, donor->tenants[client->tenant].pd,
+	rc = weir_donor_messages_init(client, donor->keys[client->tenant].pd,
 				      conn->handshake.hello.credits, error);
 	if (rc) {
 		free(client);
@@ -53,6 +68,7 @@ int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn
 	client->conns[0] = conn;
 	weir_list_add_tail(&donor->clients, &client->link);
 	donor->nr_clients++;
+	donor->tenants[client->tenant].nr_clients++;
 	*out = client;
 	return 0;
 }
@@ -152,12 +168,13 @@ void weir_donor_client_conn_gone(struct weir_peer *client)
 	pthread_mutex_lock(&donor->lock);
 	weir_region_table_leave(&donor->region_table, &client->account);
 	pthread_mutex_unlock(&donor->lock);
-	weir_donor_log(donor, WEIR_LOG_INFO, "left peer=%llu client=%s",
-		       (unsigned long long)client->id, client->name);
+	weir_donor_log_of(donor, &donor->tenants[client->tenant], client->name, WEIR_LOG_INFO,
+			  "left peer=%llu client=%s", (unsigned long long)client->id, client->name);
 	if (donor->options.on_leave)
 		donor->options.on_leave(donor->options.arg, client);
 	weir_list_del(&client->link);
 	donor->nr_clients--;
+	donor->tenants[client->tenant].nr_clients--;
 	weir_donor_messages_fini(client);
 	pthread_mutex_lock(&client->lock);
 	weir_donor_client_put(client);

@@ -59,12 +59,16 @@ struct weir_peer {
 	uint32_t sends;
 };
 
+/* Whether a key may have one more client. Return: 0; -EDQUOT. */
+int weir_donor_client_check_limits(const struct weir_donor *donor, unsigned int tenant,
+				   struct weir_error *error);
+
 /**
  * weir_donor_client_new() - create a client after its proof on channel 0
  * @conn: becomes the first channel
  *
  * On return the receive buffers are posted.
- * Return: 0; -ENOMEM; -EPROTO too few credits.
+ * Return: 0; -EDQUOT; -ENOMEM; -EPROTO too few credits.
  */
 int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn,
 			  struct weir_peer **client, struct weir_error *error);

@@ -18,15 +18,22 @@
 
 #define ACCESS_PROVEN (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
+/* The key proven, or NULL. */
+static struct weir_donor_tenant *tenant_of(const struct weir_donor_conn *conn)
+{
+	return conn->client ? &conn->donor->tenants[conn->tenant] : NULL;
+}
+
 void weir_donor_conn_kill(struct weir_donor_conn *conn, const char *why)
 {
 	if (conn->is_dead)
 		return;
 	conn->is_dead = true;
 	conn->donor->reap_due = true;
-	weir_donor_log(conn->donor, conn->client ? WEIR_LOG_DEBUG : WEIR_LOG_WARNING,
-		       "conn %s channel=%u closed: %s", conn->name, conn->handshake.setup.channel,
-		       why);
+	weir_donor_log_of(conn->donor, tenant_of(conn), conn->name,
+			  conn->client ? WEIR_LOG_DEBUG : WEIR_LOG_WARNING,
+			  "conn %s channel=%u closed: %s", conn->name,
+			  conn->handshake.setup.channel, why);
 }
 
 void weir_donor_conn_break(struct weir_donor_conn *conn, const char *why)
@@ -39,9 +46,10 @@ void weir_donor_conn_break(struct weir_donor_conn *conn, const char *why)
 	conn->deadline_ns = weir_now_ns() + weir_donor_keepalive_absence_ns(conn);
 	ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE);
 	weir_donor_client_conn_broken(conn->client, conn);
-	weir_donor_log(conn->donor, WEIR_LOG_WARNING, "broke peer=%llu client=%s channel=%u: %s",
-		       (unsigned long long)weir_peer_id(conn->client), conn->name,
-		       conn->handshake.setup.channel, why);
+	weir_donor_log_of(conn->donor, tenant_of(conn), conn->name, WEIR_LOG_WARNING,
+			  "broke peer=%llu client=%s channel=%u: %s",
+			  (unsigned long long)weir_peer_id(conn->client), conn->name,
+			  conn->handshake.setup.channel, why);
 }
 
 /* Sends a buffer. An honest client makes the donor send as often as the client does. */
@@ -57,7 +65,8 @@ static void send_refusal(struct weir_donor_conn *conn, unsigned int buffer, size
 {
 	conn->is_refused = true;
 	conn->donor->rejects++;
-	weir_donor_log(conn->donor, WEIR_LOG_WARNING, "refused client=%s: %s", conn->name, why);
+	weir_donor_log_of(conn->donor, tenant_of(conn), conn->name, WEIR_LOG_WARNING,
+			  "refused client=%s: %s", conn->name, why);
 	send_handshake(conn, buffer, length);
 }
 
@@ -93,7 +102,6 @@ static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **cli
 	if (rc)
 		return rc;
 	conn->client = *client;
-	conn->donor->nr_unproven--;
 	return 0;
 }
 
@@ -132,8 +140,9 @@ static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 		return;
 	}
 	donor->joins++;
-	weir_donor_log(donor, WEIR_LOG_INFO, "joined peer=%llu client=%s tenant=%u",
-		       (unsigned long long)client->id, client->name, client->tenant);
+	weir_donor_log_of(donor, tenant_of(conn), conn->name, WEIR_LOG_INFO,
+			  "joined peer=%llu client=%s tenant=%u", (unsigned long long)client->id,
+			  client->name, client->tenant);
 	if (donor->options.on_join)
 		donor->options.on_join(donor->options.arg, client);
 }
@@ -346,8 +355,6 @@ void weir_donor_conn_reap(struct weir_donor_conn *conn)
 	leave_awake_list(conn);
 	if (client)
 		weir_donor_client_mute(client, conn);
-	else
-		conn->donor->nr_unproven--;
 	/*
 	 * If the client's RTU is still on its way, destroying the id sends a REJ. Forcing the state
 	 * by rdma_notify() before the RTU would be worse: the CM would resend the REP after the

@@ -42,6 +42,7 @@ enum weir_donor_wr {
  * @name: the client's address
  * @client: the owner; NULL: unproven
  * @mr: over @buffers, for the handshake; one more buffer for sends than for receives
+ * @place: the session that keeps a place for it while unproven; 0: a newcomer's
  * @deadline_ns: end of an unproven or broken connection
  * @is_refused: ends when the refusal is sent
  * @is_broken: the QP has failed, and the client may come back
@@ -61,6 +62,7 @@ struct weir_donor_conn {
 	struct ibv_mr *mr;
 	struct weir_handshake handshake;
 	unsigned int tenant;
+	uint64_t place;
 	uint64_t deadline_ns;
 	bool is_refused, is_broken, is_dead;
 	uint64_t probe_ns;

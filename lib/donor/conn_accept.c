@@ -61,16 +61,47 @@ static int check_request(const struct weir_donor *donor, const struct rdma_cm_id
 		return weir_error_set(error, -EHOSTUNREACH,
 				      "this donor lends through device %s only",
 				      ibv_get_device_name(donor->device->device));
-	if (donor->nr_unproven >= WEIR_UNPROVEN_MAX)
-		return weir_error_set(error, -EAGAIN,
-				      "%u connections have not proven their keys yet: try again",
-				      donor->nr_unproven);
 	if (find_tenant(donor, connect->key_id, tenant))
 		return weir_error_set(error, -EKEYREJECTED, "%s",
 				      explain_unknown_key(donor, connect->key_id));
-	if (!connect->session_id && donor->nr_clients >= donor->options.clients_max)
-		return weir_error_set(error, -EDQUOT, "the donor has %u clients already: its limit",
-				      donor->options.clients_max);
+	return connect->session_id ? 0 : weir_donor_client_check_limits(donor, *tenant, error);
+}
+
+/* Return: the session, if it lives and keeps places for its channels; else 0, as for newcomers. */
+static uint64_t place_of_request(struct weir_donor *donor,
+				 const struct wire_handshake_connect *connect, unsigned int tenant)
+{
+	return weir_donor_client_find(donor, connect->session_id, tenant) ? connect->session_id : 0;
+}
+
+/*
+ * Newcomers of a key share its places, and each session has a place for each of its channels: so
+ * neither strangers nor another key keep a client out. A newcomer replaces the eldest that has had
+ * WEIR_UNPROVEN_NS for its proof, which a stranger cannot give.
+ */
+static int take_place(struct weir_donor *donor, uint64_t place, unsigned int tenant,
+		      struct weir_error *error)
+{
+	const unsigned int max = place ? WIRE_CHANNEL_UNLOAD + 1 : WEIR_UNPROVEN_MAX;
+	struct weir_donor_conn *conn, *eldest = NULL;
+	struct weir_list *link;
+	unsigned int taken = 0;
+
+	for (link = donor->conns.next; link != &donor->conns; link = link->next) {
+		conn = weir_list_entry(link, struct weir_donor_conn, link);
+		if (conn->client || conn->is_dead || conn->tenant != tenant || conn->place != place)
+			continue;
+		eldest = eldest ? eldest : conn;
+		taken++;
+	}
+	if (taken < max)
+		return 0;
+	if (weir_now_ns() + WEIR_HANDSHAKE_NS < eldest->deadline_ns + WEIR_UNPROVEN_NS)
+		return weir_error_set(error, -EAGAIN,
+				      "%u connections have not proven this key yet: try again",
+				      taken);
+	donor->rejects++;
+	weir_donor_conn_kill(eldest, "no proof so far, and another needs its place");
 	return 0;
 }
 
@@ -78,13 +109,14 @@ static void reject_request(struct weir_donor *donor, struct rdma_cm_id *id, cons
 			   int status, const char *text)
 {
 	donor->rejects++;
-	weir_donor_log(donor, WEIR_LOG_WARNING, "rejected client=%s: %s", name, text);
+	weir_donor_log_of(donor, NULL, name, WEIR_LOG_WARNING, "rejected client=%s: %s", name,
+			  text);
 	weir_listener_reject(id, status, text);
 }
 
 static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
 {
-	struct ibv_pd *pd = conn->donor->tenants[conn->tenant].pd;
+	struct ibv_pd *pd = conn->donor->keys[conn->tenant].pd;
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = WIRE_HANDSHAKE_RECVS,
@@ -160,6 +192,7 @@ static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 	conn->donor = donor;
 	conn->id = id;
 	conn->tenant = tenant;
+	conn->place = place_of_request(donor, connect, tenant);
 	conn->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
 	snprintf(conn->name, sizeof(conn->name), "%s", name);
 	rc = create_cq_and_qp(conn, connect->channel);
@@ -175,7 +208,6 @@ static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 	weir_list_init(&conn->awake_link);
 	weir_poll_init(&conn->poll, &poll_config, &donor->idle_time, weir_now_ns());
 	weir_list_add_tail(&donor->conns, &conn->link);
-	donor->nr_unproven++;
 	return 0;
 }
 
@@ -190,6 +222,8 @@ void weir_donor_conn_request(struct weir_donor *donor, const struct weir_cm_even
 
 	weir_address_format(rdma_get_peer_addr(request->id), name);
 	rc = check_request(donor, request->id, param, &connect, &tenant, &error);
+	if (!rc)
+		rc = take_place(donor, place_of_request(donor, &connect, tenant), tenant, &error);
 	if (!rc) {
 		rc = new_conn(donor, request->id, name, tenant, &connect, param);
 		if (rc)

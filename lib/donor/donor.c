@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/donor/donor.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
 #include "lib/base/yield.h"
@@ -30,6 +31,36 @@ void weir_donor_log(struct weir_donor *donor, enum weir_log_level level, const c
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	donor->options.on_log(donor->options.arg, level, line);
+}
+
+/* The peers of one host count together: a stranger chooses its port freely. */
+static struct weir_rate_limit *log_limit_of(struct weir_donor *donor, const char *name)
+{
+	const char *port = strrchr(name, ':');
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	for (; *name && name != port; name++)
+		hash = (hash ^ (uint8_t)*name) * 16777619u;
+	return &donor->stranger_logs[hash % WEIR_STRANGER_LOGS];
+}
+
+void weir_donor_log_of(struct weir_donor *donor, struct weir_donor_tenant *tenant, const char *name,
+		       enum weir_log_level level, const char *format, ...)
+{
+	struct weir_rate_limit *limit = tenant ? &tenant->log_limit : log_limit_of(donor, name);
+	char line[512];
+	uint32_t dropped = 0;
+	va_list args;
+
+	if (level < WEIR_LOG_DEBUG && !weir_rate_limit_pass(limit, weir_now_ns(), &dropped))
+		return;
+	if (dropped)
+		weir_donor_log(donor, WEIR_LOG_WARNING, "suppressed lines=%u client=%s", dropped,
+			       name);
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	weir_donor_log(donor, level, "%s", line);
 }
 
 /* Real devices pin registered memory: use the whole limit of this process. */
@@ -60,8 +91,10 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 		o->listen = "127.0.0.1";
 	if (!o->quota_bytes)
 		o->quota_bytes = o->memory_bytes;
-	if (!o->clients_max)
-		o->clients_max = CLIENTS_DEFAULT;
+	if (!o->key_clients_max)
+		o->key_clients_max = CLIENTS_DEFAULT;
+	if (!o->key_bytes_max)
+		o->key_bytes_max = UINT64_MAX;
 	if (o->unload_percent_max > 100)
 		return weir_error_set(error, -EINVAL,
 				      "unload_percent_max is %u: at most 100 percent",
@@ -74,8 +107,10 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 		o->keepalive_ms = KEEPALIVE_MS_DEFAULT;
 	donor->nr_tenants = o->nr_keys ? o->nr_keys : 1;
 	donor->tenants = calloc(donor->nr_tenants, sizeof(*donor->tenants));
-	donor->pds = calloc(donor->nr_tenants, sizeof(*donor->pds));
-	if (!donor->tenants || !donor->pds)
+	if (!o->clients_max)
+		o->clients_max = o->key_clients_max * donor->nr_tenants;
+	donor->keys = calloc(donor->nr_tenants, sizeof(*donor->keys));
+	if (!donor->tenants || !donor->keys)
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -86,7 +121,7 @@ static void donor_free(struct weir_donor *donor)
 		close(donor->wake_fd);
 	pthread_mutex_destroy(&donor->lock);
 	free(donor->tenants);
-	free(donor->pds);
+	free(donor->keys);
 	free(donor);
 }
 
@@ -98,7 +133,7 @@ static int map_and_start(struct weir_donor *donor, struct weir_error *error)
 	if (rc)
 		return weir_error_set(error, rc, "out of memory");
 	rc = weir_region_table_init(&donor->region_table, &donor->arena, &donor->worker,
-				    donor->pds);
+				    donor->keys, donor->options.key_bytes_max);
 	if (rc) {
 		weir_memory_worker_fini(&donor->worker);
 		return weir_error_set(error, rc, "out of memory");

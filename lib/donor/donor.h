@@ -32,25 +32,30 @@
 #include "core/unload/cpu_budget.h"
 #include "core/poll/idle_time.h"
 #include "core/base/list.h"
+#include "lib/base/rate_limit.h"
 #include "lib/conn/listener.h"
 #include "lib/donor/arena.h"
 #include "lib/donor/region_table.h"
 
-#define WEIR_UNPROVEN_MAX 32 /* connections that have not proven a key yet */
+#define WEIR_UNPROVEN_MAX 32 /* newcomers of a key that have not proven it yet */
+#define WEIR_STRANGER_LOGS 64
+#define WEIR_UNPROVEN_NS 1000000000ull /* then a newcomer's place may be taken */
 
-/* One key, with PD and wire id. */
+/* One key, with its wire id and its clients. */
 struct weir_donor_tenant {
 	const struct weir_key *key;
 	uint64_t key_id;
-	struct ibv_pd *pd;
+	unsigned int nr_clients;
+	struct weir_rate_limit log_limit;
 };
 
 /**
  * struct weir_donor - see <weir/donor.h>
  * @device: the only device served; @reads_max: concurrent reads and atomics of one client
- * @tenants, @pds: @nr_tenants of each, at least one
+ * @tenants, @keys: @nr_tenants of each, at least one
  * @lock: guards @region_table, @timers and @arena
- * @conns: all connections; @nr_unproven belong to no client
+ * @conns: all connections
+ * @stranger_logs: by a hash of the address of who has proven no key
  * @awake: connections polled now; all others are armed
  * @idle_time: idle times between clients' messages
  * @cpu_budget: limit of CPU time for unloaded writes
@@ -68,7 +73,7 @@ struct weir_donor {
 	uint64_t incarnation;
 
 	struct weir_donor_tenant *tenants;
-	struct ibv_pd **pds;
+	struct weir_region_key *keys;
 	unsigned int nr_tenants;
 
 	pthread_mutex_t lock;
@@ -81,10 +86,10 @@ struct weir_donor {
 	atomic_bool stop;
 	struct weir_list conns;
 	struct weir_list awake;
+	struct weir_rate_limit stranger_logs[WEIR_STRANGER_LOGS];
 	struct weir_idle_time idle_time;
 	struct weir_cpu_budget cpu_budget;
 	bool reap_due;
-	unsigned int nr_unproven;
 	struct weir_list clients;
 	uint64_t client_ids;
 
@@ -107,5 +112,16 @@ void weir_donor_reclaim_repeat(struct weir_peer *client);
 /* One line to the application's on_log. */
 void weir_donor_log(struct weir_donor *donor, enum weir_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/**
+ * weir_donor_log_of() - weir_donor_log(), for a line that a peer causes, within a rate
+ * @name: the peer's address
+ * @tenant: the key that the peer has proven, or NULL
+ *
+ * Context: the donor's thread.
+ */
+void weir_donor_log_of(struct weir_donor *donor, struct weir_donor_tenant *tenant, const char *name,
+		       enum weir_log_level level, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 
 #endif

@@ -35,11 +35,10 @@ static int open_tenants(struct weir_donor *donor, struct weir_error *error)
 		tenant = &donor->tenants[i];
 		tenant->key = donor->options.nr_keys ? donor->options.keys[i] : NULL;
 		tenant->key_id = weir_key_id(tenant->key);
-		tenant->pd = ibv_alloc_pd(donor->device);
-		if (!tenant->pd)
+		donor->keys[i].pd = ibv_alloc_pd(donor->device);
+		if (!donor->keys[i].pd)
 			return weir_error_set(error, -ENOMEM, "cannot allocate a PD: %s",
 					      strerror(errno));
-		donor->pds[i] = tenant->pd;
 	}
 	return 0;
 }
@@ -72,6 +71,6 @@ void weir_donor_unlisten(struct weir_donor *donor)
 	if (donor->completions)
 		ibv_destroy_comp_channel(donor->completions);
 	for (i = 0; i < donor->nr_tenants; i++)
-		if (donor->tenants[i].pd)
-			ibv_dealloc_pd(donor->tenants[i].pd);
+		if (donor->keys[i].pd)
+			ibv_dealloc_pd(donor->keys[i].pd);
 }

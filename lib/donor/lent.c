@@ -33,8 +33,8 @@ int weir_lent_register(struct weir_region_table *region_table, struct weir_lent_
 
 	if (*mr)
 		return 0;
-	*mr = ibv_reg_mr(region_table->pds[lent->tenant], lent->extent->addr, lent->extent->length,
-			 access);
+	*mr = ibv_reg_mr(region_table->keys[lent->tenant].pd, lent->extent->addr,
+			 lent->extent->length, access);
 	if (!*mr)
 		return weir_error_set_memlock(error, "a region", lent->extent->length, -errno);
 	entry.tag = (*mr)->rkey;
@@ -52,7 +52,6 @@ static int take_extent(struct weir_region_table *region_table, struct weir_lent_
 
 	if (rc)
 		return rc;
-	lent->length = lent->extent->length;
 	lent->state = WEIR_LENT_GROWING;
 	lent->job.extent = lent->extent;
 	weir_memory_worker_populate(region_table->worker, &lent->job);
@@ -74,6 +73,7 @@ static void lent_list_add(struct weir_region_table *region_table, struct weir_le
 	lent->id = ++region_table->ids;
 	weir_list_add_tail(&region_table->lent, &lent->link);
 	region_table->nr_lent++;
+	region_table->keys[lent->tenant].bytes += lent->length;
 }
 
 static void lent_list_del(struct weir_region_table *region_table, struct weir_lent_region *lent)
@@ -81,6 +81,9 @@ static void lent_list_del(struct weir_region_table *region_table, struct weir_le
 	weir_list_del(&lent->link);
 	weir_list_del(&lent->starved_link);
 	region_table->nr_lent--;
+	region_table->keys[lent->tenant].bytes -= lent->length;
+	if (lent->is_left)
+		region_table->keys[lent->tenant].left_bytes -= lent->length;
 }
 
 int weir_lent_new(struct weir_region_table *region_table, unsigned int tenant, const char *name,
@@ -92,6 +95,14 @@ int weir_lent_new(struct weir_region_table *region_table, unsigned int tenant, c
 	if (region_table->nr_lent >= WEIR_REGION_TABLE_MAX)
 		return weir_error_set(error, -ENOSPC, "the donor has %u regions already",
 				      WEIR_REGION_TABLE_MAX);
+	length = (length + WEIR_ARENA_PAGE - 1) / WEIR_ARENA_PAGE * WEIR_ARENA_PAGE;
+	if (length > region_table->key_bytes_max ||
+	    region_table->keys[tenant].bytes > region_table->key_bytes_max - length)
+		return weir_error_set(error, -EDQUOT,
+				      "%llu bytes are over this key's limit: %llu of %llu used",
+				      (unsigned long long)length,
+				      (unsigned long long)region_table->keys[tenant].bytes,
+				      (unsigned long long)region_table->key_bytes_max);
 	lent = calloc(1, sizeof(*lent));
 	if (!lent)
 		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
@@ -157,6 +168,12 @@ void weir_lent_settle(struct weir_region_table *region_table, struct weir_lent_r
 	} else if (lent->status || (!lent->holders && !lent->name[0])) {
 		weir_lent_free(region_table, lent);
 	}
+}
+
+void weir_lent_leave(struct weir_region_table *region_table, struct weir_lent_region *lent)
+{
+	lent->is_left = true;
+	region_table->keys[lent->tenant].left_bytes += lent->length;
 }
 
 void weir_lent_give_up(struct weir_region_table *region_table, struct weir_lent_region *lent)

@@ -11,7 +11,7 @@
 
 #include "lib/donor/region_table.h"
 
-/* Return: 0 the region grows or is starved; -ENOSPC; -ENOMEM. */
+/* Return: 0 the region grows or is starved; -EDQUOT; -ENOSPC; -ENOMEM. */
 int weir_lent_new(struct weir_region_table *region_table, unsigned int tenant, const char *name,
 		  uint64_t length, struct weir_lent_region **out, struct weir_error *error);
 
@@ -28,6 +28,9 @@ void weir_lent_deregister(struct weir_region_table *region_table, struct weir_le
 
 void weir_lent_charge(struct weir_lent_region *lent, struct weir_region_account *payer);
 void weir_lent_uncharge(struct weir_lent_region *lent);
+
+/* Charges a region to its key alone: its creator has gone. */
+void weir_lent_leave(struct weir_region_table *region_table, struct weir_lent_region *lent);
 
 /* Ends a region that is not ready early: its creator has gone. */
 void weir_lent_give_up(struct weir_region_table *region_table, struct weir_lent_region *lent);

@@ -20,13 +20,16 @@ struct weir_region_hold {
 };
 
 int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena,
-			   struct weir_memory_worker *worker, struct ibv_pd **pds)
+			   struct weir_memory_worker *worker, struct weir_region_key *keys,
+			   uint64_t key_bytes_max)
 {
 	struct weir_umtt_entry *table = calloc(UMTT_SIZE, sizeof(*table));
 
 	if (!table)
 		return -ENOMEM;
-	*region_table = (struct weir_region_table){ .arena = arena, .worker = worker, .pds = pds };
+	*region_table = (struct weir_region_table){
+		.arena = arena, .worker = worker, .keys = keys, .key_bytes_max = key_bytes_max
+	};
 	weir_list_init(&region_table->lent);
 	weir_list_init(&region_table->starved);
 	weir_list_init(&region_table->freed);
@@ -162,22 +165,29 @@ void weir_region_table_leave(struct weir_region_table *region_table,
 		if (lent->payer != account)
 			continue;
 		weir_lent_uncharge(lent);
-		if (lent->state != WEIR_LENT_READY)
+		if (lent->state == WEIR_LENT_READY)
+			weir_lent_leave(region_table, lent);
+		else
 			weir_lent_give_up(region_table, lent);
 	}
 }
 
-static int check_quota(const struct weir_region_account *account, uint64_t length,
+/* A new name counts beside all that clients of the key have left: else names outlive quotas. */
+static int check_quota(const struct weir_region_table *region_table,
+		       const struct weir_region_account *account, bool is_named, uint64_t length,
 		       struct weir_error *error)
 {
+	uint64_t left = region_table->keys[account->tenant].left_bytes;
+	uint64_t used = account->charged + (is_named ? left : 0);
+
 	if (account->nr_charged >= WEIR_REGION_HOLDS_MAX)
 		return weir_error_set(error, -EDQUOT, "this client has created %u regions already",
 				      WEIR_REGION_HOLDS_MAX);
-	if (length <= account->quota && account->charged <= account->quota - length)
+	if (length <= account->quota && used <= account->quota - length)
 		return 0;
 	return weir_error_set(error, -EDQUOT,
 			      "%llu bytes are over this client's quota: %llu of %llu used",
-			      (unsigned long long)length, (unsigned long long)account->charged,
+			      (unsigned long long)length, (unsigned long long)used,
 			      (unsigned long long)account->quota);
 }
 
@@ -199,7 +209,7 @@ int weir_region_table_create(struct weir_region_table *region_table,
 	if (find_lent(region_table, account->tenant, name))
 		return weir_error_set(error, -EEXIST, "there is a region '%s' already", name);
 	length = (length + WEIR_ARENA_PAGE - 1) / WEIR_ARENA_PAGE * WEIR_ARENA_PAGE;
-	rc = check_quota(account, length, error);
+	rc = check_quota(region_table, account, name[0], length, error);
 	if (rc)
 		return rc;
 	rc = weir_lent_new(region_table, account->tenant, name, length, &lent, error);

@@ -31,8 +31,19 @@
 #define WEIR_REGION_HOLDS_MAX 1024 /* regions that one session holds or is charged for */
 
 /**
+ * struct weir_region_key - one tenant
+ * @bytes: of its regions, the application's too
+ * @left_bytes: part of @bytes that no account is charged for: its creator has gone
+ */
+struct weir_region_key {
+	struct ibv_pd *pd;
+	uint64_t bytes, left_bytes;
+};
+
+/**
  * struct weir_region_table - all regions of a donor
- * @pds: one for each tenant
+ * @keys: one for each tenant
+ * @key_bytes_max: limit of each key's @bytes
  * @lent, @nr_lent: regions, by id
  * @starved: regions without an extent, the eldest first
  * @freed: regions whose memory is being zeroed
@@ -41,7 +52,8 @@
 struct weir_region_table {
 	struct weir_arena *arena;
 	struct weir_memory_worker *worker;
-	struct ibv_pd **pds;
+	struct weir_region_key *keys;
+	uint64_t key_bytes_max;
 	struct weir_list lent, starved, freed;
 	unsigned int nr_lent;
 	uint64_t ids;
@@ -77,7 +89,7 @@ enum weir_lent_state {
 /**
  * struct weir_lent_region - one region
  * @starved_link: while without an extent
- * @payer: the account charged, or NULL
+ * @payer: the account charged, or NULL; @is_left: it has gone
  * @mr: while held, or owned; @mr_read: from the first read-only hold on
  * @waits: of struct weir_region_wait, until the region is ready, or zeroed
  * @status: the negative errno that ends a region that is not ready
@@ -101,6 +113,7 @@ struct weir_lent_region {
 	unsigned int holders;
 	bool is_exclusive;
 	bool is_owned;
+	bool is_left;
 	bool is_movable;
 };
 
@@ -116,7 +129,8 @@ struct weir_region_wait {
 
 /* Return: 0; -ENOMEM. */
 int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena,
-			   struct weir_memory_worker *worker, struct ibv_pd **pds);
+			   struct weir_memory_worker *worker, struct weir_region_key *keys,
+			   uint64_t key_bytes_max);
 
 /*
  * Frees the remaining regions, named or the application's, after all accounts have left. The worker

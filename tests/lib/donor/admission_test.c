@@ -4,6 +4,7 @@
 #include <dirent.h>
 
 #include "lib/conn/address.h"
+#include "lib/donor/donor.h"
 #include "tests/support/donor_fixture.h"
 
 static void the_right_key_gets_in(void **state)
@@ -200,7 +201,7 @@ static void who_proves_nothing_is_cut_off_in_time(void **state)
 	donor_fixture_stop(&f);
 }
 
-/* From @until_ns on the donor may have cut off the first of the present clients. */
+/* From @until_ns on a newcomer may replace the first of the present clients. */
 static void one_more_is_refused(const char *address, uint64_t until_ns)
 {
 	struct raw_client late;
@@ -211,7 +212,8 @@ static void one_more_is_refused(const char *address, uint64_t until_ns)
 		assert_int_equal(late.refusal.status, EAGAIN);
 		assert_non_null(strstr(late.refusal.text, "try again"));
 	} else {
-		print_message("too slow here to connect so many before the first is cut off\n");
+		print_message(
+			"too slow here to connect so many before the first has had its time\n");
 	}
 	raw_close(&late);
 }
@@ -232,7 +234,7 @@ static void many_who_prove_nothing_leave_room_again_when_they_go(void **state)
 	for (i = 0; i < 32; i++)
 		assert_int_equal(raw_connect(&many[i], f.info.address, &connect, sizeof(connect)),
 				 0);
-	one_more_is_refused(f.info.address, start_ns + WEIR_HANDSHAKE_NS);
+	one_more_is_refused(f.info.address, start_ns + WEIR_UNPROVEN_NS);
 	/* The admitted client does not notice. */
 	assert_int_equal(raw_create(&honest, "x", 4096, 0, &(struct wire_control_region){ 0 }), 0);
 	for (i = 0; i < 32; i++)
@@ -244,6 +246,121 @@ static void many_who_prove_nothing_leave_room_again_when_they_go(void **state)
 		assert_soon((rc = raw_open(&late, f.info.address, &key_a), raw_close(&late), !rc));
 	}
 	raw_close(&honest);
+	donor_fixture_stop(&f);
+}
+
+static struct raw_client strangers[WEIR_UNPROVEN_MAX];
+
+/* Takes all places for newcomers of key A. */
+static void strangers_open(const char *address)
+{
+	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
+	int i;
+
+	for (i = 0; i < WEIR_UNPROVEN_MAX; i++)
+		assert_int_equal(raw_connect(&strangers[i], address, &connect, sizeof(connect)), 0);
+}
+
+static void strangers_close(void)
+{
+	int i;
+
+	for (i = 0; i < WEIR_UNPROVEN_MAX; i++)
+		raw_close(&strangers[i]);
+}
+
+static void strangers_keep_out_neither_who_is_in_nor_other_keys(void **state)
+{
+	struct raw_client honest, channel, other;
+	struct donor_fixture f;
+
+	(void)state;
+	donor_fixture_start(&f, NULL);
+	assert_int_equal(raw_open(&honest, f.info.address, &key_a), 0);
+	strangers_open(f.info.address);
+	assert_int_equal(raw_open_channel(&channel, f.info.address, &key_a,
+					  honest.handshake.welcome.session_id, 1),
+			 0);
+	raw_close(&channel);
+	/* Its broken first channel, too. */
+	assert_int_equal(raw_open_channel(&channel, f.info.address, &key_a,
+					  honest.handshake.welcome.session_id, 0),
+			 0);
+	assert_int_equal(raw_open(&other, f.info.address, &key_b), 0);
+	raw_close(&other);
+	raw_close(&channel);
+	raw_close(&honest);
+	strangers_close();
+	donor_fixture_stop(&f);
+}
+
+static void strangers_who_linger_give_way_to_newcomers(void **state)
+{
+	struct raw_client newcomer;
+	struct donor_fixture f;
+
+	(void)state;
+	donor_fixture_start(&f, NULL);
+	strangers_open(f.info.address);
+	assert_within(3000, !raw_open(&newcomer, f.info.address, &key_a) ||
+				    (raw_close(&newcomer), false));
+	raw_close(&newcomer);
+	strangers_close();
+	donor_fixture_stop(&f);
+}
+
+static void one_key_takes_no_other_keys_clients(void **state)
+{
+	const struct weir_donor_options options = { .key_clients_max = 1 };
+	struct raw_client a, b, c;
+	struct donor_fixture f;
+
+	(void)state;
+	donor_fixture_start(&f, &options);
+	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+	assert_int_equal(raw_open(&c, f.info.address, &key_a), -ECONNREFUSED);
+	assert_int_equal(c.refusal.status, EDQUOT);
+	raw_close(&c);
+	assert_int_equal(raw_open(&b, f.info.address, &key_b), 0);
+	raw_close(&b);
+	raw_close(&a);
+	donor_fixture_stop(&f);
+}
+
+static unsigned int heard;
+
+static void hear(void *arg, enum weir_log_level level, const char *line)
+{
+	(void)arg;
+	(void)line;
+	heard += level < WEIR_LOG_DEBUG;
+}
+
+static void strangers_fill_no_log(void **state)
+{
+	const struct weir_key stranger = { .length = 16, .bytes = "xxxxxxxxxxxxxxxx" };
+	const unsigned int times = 4 * WEIR_RATE_LIMIT_MAX;
+	struct weir_donor_options options = { .on_log = hear };
+	struct donor_fixture f;
+	struct raw_client a;
+	uint64_t start_ns = weir_now_ns(), periods;
+	unsigned int i;
+
+	(void)state;
+	heard = 0;
+	donor_fixture_start(&f, &options);
+	for (i = 0; i < times; i++) {
+		assert_int_equal(raw_open(&a, f.info.address, &stranger), -ECONNREFUSED);
+		raw_close(&a);
+	}
+	assert_int_equal(donor_fixture_info(&f)->rejects, times);
+	/* The donor's own first line, a report of each period, and its lines. */
+	periods = (weir_now_ns() - start_ns) / WEIR_RATE_LIMIT_NS + 2;
+	assert_true(heard <= 1 + periods * (WEIR_RATE_LIMIT_MAX + 1));
+	/* A key has lines of its own. */
+	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+	raw_close(&a);
+	assert_soon(donor_fixture_info(&f)->clients == 0);
 	donor_fixture_stop(&f);
 }
 
@@ -402,6 +519,10 @@ int main(void)
 		cmocka_unit_test(garbage_instead_of_a_hello_is_refused),
 		cmocka_unit_test(who_proves_nothing_is_cut_off_in_time),
 		cmocka_unit_test(many_who_prove_nothing_leave_room_again_when_they_go),
+		cmocka_unit_test(strangers_keep_out_neither_who_is_in_nor_other_keys),
+		cmocka_unit_test(strangers_who_linger_give_way_to_newcomers),
+		cmocka_unit_test(one_key_takes_no_other_keys_clients),
+		cmocka_unit_test(strangers_fill_no_log),
 		cmocka_unit_test(an_unproven_qp_reaches_no_memory),
 		cmocka_unit_test(further_channels_want_the_session_and_its_key),
 		cmocka_unit_test(one_client_too_many_is_rejected),

@@ -299,6 +299,51 @@ static void the_quota_is_what_a_client_has_created(void **state)
 	assert_int_equal(raw_create(&a, NULL, 4 * MIB, 0, &s), 0);
 }
 
+static void regions_left_behind_count_for_their_key(void **state)
+{
+	struct wire_control_region r;
+	struct raw_client other;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "left", 6 * MIB, 0, &r), 0);
+	raw_close(&a);
+	assert_soon(donor_fixture_info(&f)->clients == 1);
+	assert_int_equal(raw_create(&b, "more", 4 * MIB, 0, &r), -EDQUOT);
+	assert_int_equal(raw_create(&b, NULL, 4 * MIB, 0, &r), 0); /* which ends with its client */
+	assert_int_equal(raw_region_close(&b, r.hold), 0);
+	assert_int_equal(raw_create(&b, "more", 2 * MIB, 0, &r), 0);
+	assert_int_equal(raw_open(&other, f.info.address, &key_b), 0);
+	assert_int_equal(raw_create(&other, "others", 8 * MIB, 0, &r), 0);
+	raw_close(&other);
+	assert_int_equal(raw_region_delete(&b, "left"), 0);
+	assert_int_equal(raw_create(&b, "again", 6 * MIB, 0, &r), 0);
+}
+
+static void a_key_has_its_limit_in_all(void **state)
+{
+	const struct weir_donor_options options = { .key_bytes_max = 4 * MIB };
+	struct weir_region_token token;
+	struct wire_control_region r;
+	struct donor_fixture small;
+	struct raw_client one, two;
+	void *addr;
+
+	(void)state;
+	donor_fixture_start(&small, &options);
+	assert_int_equal(weir_donor_region_create(small.donor, 0, MIB, &token, &addr), 0);
+	assert_int_equal(raw_open(&one, small.info.address, &key_a), 0);
+	assert_int_equal(raw_open(&two, small.info.address, &key_a), 0);
+	assert_int_equal(raw_create(&one, NULL, 2 * MIB, 0, &r), 0);
+	assert_int_equal(raw_create(&two, NULL, 2 * MIB, 0, &r), -EDQUOT);
+	assert_int_equal(raw_create(&two, NULL, MIB, 0, &r), 0);
+	assert_int_equal(weir_donor_region_create(small.donor, 0, 1, &token, &addr), -EDQUOT);
+	assert_int_equal(weir_donor_region_create(small.donor, 1, MIB, &token, &addr), 0);
+	raw_close(&one);
+	raw_close(&two);
+	assert_soon(donor_fixture_info(&small)->clients == 0);
+	donor_fixture_stop(&small);
+}
+
 static void a_full_donor_says_so_and_recovers(void **state)
 {
 	struct weir_region_token token;
@@ -478,6 +523,8 @@ int main(void)
 		TEST(who_opens_a_region_in_the_making_waits_for_it),
 		TEST(a_large_request_holds_no_other_client_up),
 		TEST(the_quota_is_what_a_client_has_created),
+		TEST(regions_left_behind_count_for_their_key),
+		TEST(a_key_has_its_limit_in_all),
 		TEST(a_full_donor_says_so_and_recovers),
 		TEST(when_a_client_goes_what_it_held_comes_back),
 		TEST(tenants_see_and_reach_nothing_of_each_other),
