@@ -6,11 +6,13 @@
 #include "apps/common/json.h"
 
 #include "apps/lend.h"
+#include "apps/serve/available_memory.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 #define KEY_CLIENTS_MAX 65536
 #define PAGE (2ull << 20) /* the smallest unit of lending */
 #define CHUNK_MAX (256ull << 20)
+#define OOM_SCORE_ADJ (-500) /* as if the donor used half of the machine's memory less */
 #define KEEPALIVE_MAX (7 * 24 * 3600) /* seconds */
 #define CHUNKS 16 /* chunks per file system, roughly: unused chunks can be lent as regions */
 
@@ -42,7 +45,7 @@ struct serve {
 	struct weir_key *key[KEYS_MAX];
 	enum weir_log_level log_level;
 	unsigned int nr_keys, key_clients, cpu_percent, keepalive;
-	bool no_huge_pages, json;
+	bool reserve, no_reserve, no_huge_pages, json;
 	struct fs_tenants tenants;
 	struct weir_donor *donor;
 };
@@ -88,6 +91,12 @@ static const struct cmdline_option serve_options[] = {
 	  "does not answer has as long again to come back, 30 s at\n"
 	  "least; default 600",
 	  CMDLINE_UINT(struct serve, keepalive, 1, KEEPALIVE_MAX) },
+	{ "reserve", 0, NULL,
+	  "take all of --memory from the system at once, or do not start;\n"
+	  "the default if --memory is given and --spare is not",
+	  CMDLINE_FLAG(struct serve, reserve) },
+	{ "no-reserve", 0, NULL, "take memory from the system only as clients need it",
+	  CMDLINE_FLAG(struct serve, no_reserve) },
 	{ "no-huge-pages", 0, NULL, "do not use the system's reserved huge pages",
 	  CMDLINE_FLAG(struct serve, no_huge_pages) },
 	{ "log-level", 0, "LEVEL", "error, warning, info (the default) or debug",
@@ -131,6 +140,39 @@ static int load_keys(struct serve *serve)
 	return 0;
 }
 
+/* An amount that the operator has named is a promise to clients, so it is taken now. */
+static int decide_reserve(struct serve *serve)
+{
+	uint64_t available = available_memory("");
+
+	if (serve->reserve && serve->no_reserve)
+		return failure(serve->cmd, "--reserve and --no-reserve exclude each other");
+	if (!serve->no_reserve && serve->memory && !serve->spare)
+		serve->reserve = true;
+	if (!serve->memory)
+		serve->memory = default_memory();
+	if (!serve->reserve || serve->memory <= available)
+		return EXIT_OK;
+	return failure(serve->cmd,
+		       "cannot reserve %" PRIu64 " bytes: this machine and the control group allow "
+		       "%" PRIu64 ": use --no-reserve, or less --memory",
+		       serve->memory, available);
+}
+
+/*
+ * The end of a donor costs its clients their data: if memory is short, the kernel should kill
+ * another process. A lower value takes CAP_SYS_RESOURCE; without that the value stays.
+ */
+static void avoid_oom_kill(void)
+{
+	FILE *file = fopen("/proc/self/oom_score_adj", "we");
+
+	if (!file)
+		return;
+	fprintf(file, "%d\n", OOM_SCORE_ADJ);
+	fclose(file);
+}
+
 static int open_donor(struct serve *serve)
 {
 	struct weir_donor_options options = {
@@ -147,6 +189,7 @@ static int open_donor(struct serve *serve)
 		.no_huge_pages = serve->no_huge_pages || device_is_softnic(),
 		.unload_percent_max = serve->cpu_percent,
 		.keepalive_ms = serve->keepalive * 1000,
+		.reserve = serve->reserve,
 	};
 	struct weir_error error;
 	uint64_t fs_bytes = serve->quota && serve->quota < serve->memory ? serve->quota :
@@ -178,6 +221,7 @@ static void say_ready(const struct serve *serve)
 		json_string(&json, "device", info.device);
 		json_uint(&json, "memory_bytes", info.memory_bytes);
 		json_boolean(&json, "huge_pages", info.huge_pages);
+		json_boolean(&json, "reserved", serve->reserve);
 		json_int(&json, "pid", getpid());
 		json_end(&json);
 	} else {
@@ -223,6 +267,7 @@ static int run_until_signal(struct serve *serve)
 	int sig, status;
 
 	hold_signals(&ends, &all);
+	avoid_oom_kill();
 	status = open_donor(serve);
 	if (status)
 		return status;
@@ -240,7 +285,6 @@ int cmd_serve(int argc, char **argv)
 {
 	struct serve serve = {
 		.cmd = argv[0],
-		.memory = default_memory(),
 		.log_level = WEIR_LOG_INFO,
 	};
 	int status = cmdline_parse(&serve_line, argc, argv, &serve);
@@ -251,6 +295,8 @@ int cmd_serve(int argc, char **argv)
 	status = device_choose(argv[0], serve.wanted, &serve.device);
 	if (!status)
 		status = load_keys(&serve);
+	if (!status)
+		status = decide_reserve(&serve);
 	if (!status)
 		status = run_until_signal(&serve);
 	for (unsigned int i = 0; i < serve.nr_keys; i++)

@@ -106,6 +106,7 @@ int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 	arena->base = all->addr;
 	arena->length = length;
 	arena->limit = length;
+	arena->is_reserved = false;
 	arena->taken = 0;
 	arena->dirty = 0;
 	weir_list_init(&arena->extents);
@@ -238,7 +239,7 @@ void weir_arena_zero(const struct weir_arena *arena, char *addr, uint64_t length
 	uint64_t head = round_up((uintptr_t)addr, unit) - (uintptr_t)addr;
 	uint64_t whole;
 
-	if (length >= ZERO_BY_HAND && length >= head + unit) {
+	if (!arena->is_reserved && length >= ZERO_BY_HAND && length >= head + unit) {
 		whole = (length - head) / unit * unit;
 		if (!madvise(addr + head, whole, arena->fd >= 0 ? MADV_REMOVE : MADV_DONTNEED)) {
 			memset(addr, 0, head);
@@ -260,4 +261,33 @@ void weir_arena_free(struct weir_arena *arena, struct weir_arena_extent *extent)
 	arena->dirty -= extent->length;
 	extent->is_taken = false;
 	merge_with_neighbours(arena, extent);
+}
+
+/* fallocate() fails if the system has no page left; to touch one then could kill the process. */
+int weir_arena_reserve(struct weir_arena *arena, struct weir_error *error)
+{
+	int rc = arena->fd < 0 ? weir_arena_populate(arena->base, arena->length) :
+				 -posix_fallocate(arena->fd, 0, (off_t)arena->length);
+
+	if (rc)
+		return weir_error_set(error, -ENOMEM, "cannot reserve %llu bytes to lend: %s",
+				      (unsigned long long)arena->length, strerror(-rc));
+	arena->is_reserved = true;
+	return 0;
+}
+
+void weir_arena_release(struct weir_arena *arena, uint64_t offset, uint64_t length)
+{
+	char *begin = arena->base + offset, *end = begin + length, *from, *to;
+	struct weir_arena_extent *extent;
+	struct weir_list *link;
+
+	arena->is_reserved = false;
+	for (link = arena->extents.next; link != &arena->extents; link = link->next) {
+		extent = weir_list_entry(link, struct weir_arena_extent, link);
+		from = extent->addr > begin ? extent->addr : begin;
+		to = extent->addr + extent->length < end ? extent->addr + extent->length : end;
+		if (!extent->is_taken && from < to)
+			weir_arena_zero(arena, from, to - from);
+	}
 }

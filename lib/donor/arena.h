@@ -7,6 +7,7 @@
 #ifndef WEIR_LIB_DONOR_ARENA_H
 #define WEIR_LIB_DONOR_ARENA_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct weir_arena_extent {
 /**
  * struct weir_arena - the mapping
  * @huge: in reserved huge pages
+ * @is_reserved: all pages are present, and zeroing keeps them
  * @fd: of the mapped file, or -1
  * @length: bytes; @taken of these are in extents given out, @dirty in extents to be zeroed
  * @limit: upper bound of @taken and @dirty for new extents; @length at first
@@ -41,6 +43,7 @@ struct weir_arena {
 	uint64_t dirty;
 	uint64_t limit;
 	bool huge;
+	atomic_bool is_reserved;
 	int fd;
 	struct weir_list extents;
 };
@@ -56,6 +59,12 @@ struct weir_arena {
 int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 		    struct weir_error *error);
 void weir_arena_fini(struct weir_arena *arena);
+
+/* Makes all pages present, before any extent is taken. Return: 0; -ENOMEM. */
+int weir_arena_reserve(struct weir_arena *arena, struct weir_error *error);
+
+/* Ends the reservation: returns the free pages of a slice of the mapping to the system. */
+void weir_arena_release(struct weir_arena *arena, uint64_t offset, uint64_t length);
 
 /**
  * weir_arena_take() - take an extent of zeroes, untouched

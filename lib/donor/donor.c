@@ -173,7 +173,10 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
 			     !donor->options.no_huge_pages, error);
 	if (rc)
 		goto out_free;
-	rc = weir_donor_listen(donor, error);
+	if (donor->options.reserve)
+		rc = weir_arena_reserve(&donor->arena, error);
+	if (!rc)
+		rc = weir_donor_listen(donor, error);
 	if (!rc)
 		rc = map_and_start(donor, error);
 	if (rc)

@@ -75,6 +75,20 @@ static void reclaim_excess(void *arg)
 		       (unsigned long long)movable);
 }
 
+/* In slices, so that the donor's thread waits for none of it. */
+static void release_reserved(struct weir_donor *donor)
+{
+	uint64_t offset, length;
+
+	for (offset = 0; offset < donor->arena.length; offset += length) {
+		length = donor->arena.length - offset;
+		length = length < WEIR_MEMORY_SLICE ? length : WEIR_MEMORY_SLICE;
+		pthread_mutex_lock(&donor->lock);
+		weir_arena_release(&donor->arena, offset, length);
+		pthread_mutex_unlock(&donor->lock);
+	}
+}
+
 int weir_donor_limit(struct weir_donor *donor, uint64_t bytes)
 {
 	if (bytes > donor->arena.length)
@@ -82,5 +96,7 @@ int weir_donor_limit(struct weir_donor *donor, uint64_t bytes)
 	pthread_mutex_lock(&donor->lock);
 	donor->arena.limit = bytes;
 	pthread_mutex_unlock(&donor->lock);
+	if (bytes < donor->arena.length && donor->arena.is_reserved)
+		release_reserved(donor);
 	return weir_donor_after(donor, 0, reclaim_excess, donor);
 }

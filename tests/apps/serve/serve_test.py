@@ -66,6 +66,27 @@ class Serve(unittest.TestCase):
         out, err = process.communicate(timeout=SECONDS)
         return process.returncode, out, err
 
+    def test_memory_that_does_not_fit_is_refused_before_it_is_promised(self):
+        status, err = run("--listen", "127.0.0.1:0", "--memory", "1T")
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"cannot reserve 1099511627776 bytes: .* allow \d+: use --no-reserve")
+
+    def test_reserved_memory_is_there_from_the_start(self):
+        for options, least, most in (([], 64 << 20, 1 << 40), (["--no-reserve"], 0, 63 << 20)):
+            process = start("--listen", "127.0.0.1:0", "--memory", "64M", *options)
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            self.assertIn("ready", process.stdout.readline())
+            used = self.memfd_bytes(process.pid)
+            self.assertTrue(least <= used <= most, (options, used))
+
+    def memfd_bytes(self, pid):
+        """Bytes that the donor's memory file has from the system."""
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            if "weir-arena" in os.readlink(entry.path):
+                return os.stat(entry.path).st_blocks * 512
+        return 0
+
     def test_it_prints_its_address(self):
         process, line = self.donor()
         self.assertRegex(line, r"^ready 127\.0\.0\.1:\d+\n$")

@@ -182,6 +182,33 @@ static void what_lies_in_a_file_goes_back_to_the_system(void **state)
 	weir_arena_fini(&arena);
 }
 
+static void reserved_memory_stays_until_it_is_released(void **state)
+{
+	struct weir_arena_extent *extent;
+	struct stat now;
+
+	(void)state;
+	arena_make(8 * MIB);
+	if (arena.fd < 0)
+		skip(); /* no memfd here */
+	assert_int_equal(weir_arena_reserve(&arena, NULL), 0);
+	assert_int_equal(fstat(arena.fd, &now), 0);
+	assert_true(now.st_blocks >= 8 * MIB / 512);
+	assert_int_equal(weir_arena_take(&arena, 4 * MIB, &extent), 0);
+	memset(extent->addr, 0xa5, extent->length);
+	give(extent);
+	assert_true(is_zero(extent));
+	assert_int_equal(fstat(arena.fd, &now), 0);
+	assert_true(now.st_blocks >= 8 * MIB / 512);
+	assert_int_equal(weir_arena_take(&arena, 2 * MIB, &extent), 0);
+	memset(extent->addr, 0xa5, extent->length);
+	weir_arena_release(&arena, 0, 8 * MIB);
+	assert_int_equal(fstat(arena.fd, &now), 0);
+	assert_in_range(now.st_blocks, 2 * MIB / 512, 4 * MIB / 512);
+	assert_int_equal(extent->addr[2 * MIB - 1], (char)0xa5);
+	weir_arena_fini(&arena);
+}
+
 static void more_than_the_machine_has_is_refused_with_both_numbers(void **state)
 {
 	struct weir_error error;
@@ -201,6 +228,7 @@ int main(void)
 		cmocka_unit_test(extents_never_overlap_in_any_order),
 		cmocka_unit_test(long_extents_begin_on_a_huge_page),
 		cmocka_unit_test(what_lies_in_a_file_goes_back_to_the_system),
+		cmocka_unit_test(reserved_memory_stays_until_it_is_released),
 		cmocka_unit_test(more_than_the_machine_has_is_refused_with_both_numbers),
 	};
 
