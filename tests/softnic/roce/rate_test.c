@@ -185,7 +185,7 @@ static void test_two_connections_share_a_link(void **state)
 	done[0] = 0;
 	run(2, 3ull * RUN_NS);
 	fair = (done[0] + done[1]) / 2;
-	print_message("alone %.2f, together %.2f + %.2f of the link; sent again %llu + %llu\n",
+	print_message("# alone %.2f, together %.2f + %.2f of the link; sent again %llu + %llu\n",
 		      (double)alone / capacity, done[0] / 2.0 / capacity, done[1] / 2.0 / capacity,
 		      (unsigned long long)ends[0][0].counters.retransmitted,
 		      (unsigned long long)ends[1][0].counters.retransmitted);
