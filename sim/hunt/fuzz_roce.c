@@ -226,7 +226,7 @@ void hunt_roce(struct hunt *h, uint64_t seed, uint64_t packets)
 	memset(&f, 0, sizeof(f));
 	f.hunt = h;
 	sim_rng_init(&f.rng, seed, "roce", 0);
-	messages = packets ? packets / 10 : MESSAGES + fuzz_roce_draw(&f, 30);
+	messages = packets ? packets / 5 : MESSAGES + fuzz_roce_draw(&f, 30);
 	set_up(&f, messages);
 	connect(&f);
 	for (i = 0; i < messages * EVENTS_PER_MESSAGE && !*h->why && !is_over(&f); i++)

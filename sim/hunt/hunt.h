@@ -294,7 +294,7 @@ void hunt_umtt(struct hunt *h, uint64_t seed);
 void hunt_volume(struct hunt *h, uint64_t seed);
 void hunt_link(struct hunt *h, uint64_t seed);
 void hunt_combine(struct hunt *h, uint64_t seed);
-/* @packets: about how many a run has; 0: few */
+/* @packets: of a run, on average; 0: few */
 void hunt_roce(struct hunt *h, uint64_t seed, uint64_t packets);
 
 /* Adds an event to the digest and the trace. */

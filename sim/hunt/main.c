@@ -15,7 +15,7 @@ static const char help[] =
 	"Usage: weir-hunt FIRST LAST [trace | roce]\n"
 	"Runs the seeds from FIRST to LAST; ends at the first seed that breaks a promise. A line\n"
 	"on standard output reports progress now and then; the last line has the digest.\n"
-	"With roce, only softnic's transport runs, with 10^5 packets a seed.\n"
+	"With roce, only softnic's transport runs, with 10^5 packets a seed on average.\n"
 	"Exit status: 0 all promises kept; 1 a promise broken; 2 bad arguments.\n";
 
 static bool number(const char *text, uint64_t *out)
