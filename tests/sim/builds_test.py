@@ -60,8 +60,9 @@ class Builds(unittest.TestCase):
                if source.parent.name != "hunt"]
         cls.sim = compile_all(folder, "weir-sim", core + sim)
         hunt = [source for source in sim if source.name != "weir_sim.c"]
+        roce = sorted((ROOT / "softnic/roce").glob("*.c"))
         cls.hunt = compile_all(folder, "weir-hunt",
-                               core + hunt + sorted((ROOT / "sim/hunt").glob("*.c")))
+                               core + hunt + roce + sorted((ROOT / "sim/hunt").glob("*.c")))
 
     @classmethod
     def tearDownClass(cls):
