@@ -44,7 +44,7 @@ static void comes_out_as_it_went_in(void **state)
 	assert_true(weir_inbox_is_empty(&inbox));
 }
 
-static void what_comes_with_one_step_stays_together(void **state)
+static void a_chain_pushed_at_once_stays_together(void **state)
 {
 	struct letter letters[5] = {
 		{ .number = 0 }, { .number = 1 }, { .number = 2 }, { .number = 3 }, { .number = 4 }
@@ -128,7 +128,7 @@ static void *push_all(void *arg)
 	return NULL;
 }
 
-static void nobody_is_forgotten(void **state)
+static void no_node_is_forgotten(void **state)
 {
 	struct inbox_nic nic = { .is_locked = false };
 	struct pusher pushers[THREADS];
@@ -152,11 +152,11 @@ static void nobody_is_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAYS("what was pushed first is taken first", comes_out_as_it_went_in),
-		SAYS("what is pushed with one step stays together, in its order",
-		     what_comes_with_one_step_stays_together),
+		SAYS("the first node pushed is taken first", comes_out_as_it_went_in),
+		SAYS("a chain pushed at once stays together, in order",
+		     a_chain_pushed_at_once_stays_together),
 		SAYS("when all have returned, all has been taken once, in order, and posted",
-		     nobody_is_forgotten),
+		     no_node_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

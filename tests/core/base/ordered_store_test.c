@@ -92,7 +92,7 @@ static void expect_flag(uint64_t before, uint32_t flag, uint64_t after)
 		assert_true(ahead <= after - before + 1);
 }
 
-static void who_watches_the_end_sees_it_whole_and_all_before_it(void **state)
+static void a_poller_of_the_last_byte_sees_the_whole_store(void **state)
 {
 	/* static, because the writer thread outlives a failed assertion */
 	static struct stored_message m;
@@ -117,7 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_aligned_word_is_stored_whole),
 		cmocka_unit_test(as_many_bytes_as_there_are_and_no_more),
-		cmocka_unit_test(who_watches_the_end_sees_it_whole_and_all_before_it),
+		cmocka_unit_test(a_poller_of_the_last_byte_sees_the_whole_store),
 	};
 
 	return cmocka_run_group_tests_name("core store", tests, NULL, NULL);

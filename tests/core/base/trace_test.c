@@ -49,7 +49,7 @@ static void the_last_can_be_read(void **state)
 	assert_int_equal(weir_trace_read(ring, SLOTS, i, &record), -EAGAIN);
 }
 
-static void nobody_need_listen(void **state)
+static void a_trace_needs_no_reader(void **state)
 {
 	struct weir_trace_record record = numbered(1);
 
@@ -70,7 +70,7 @@ static void *write_many(void *arg)
 }
 
 /* While the writer laps the reader, each record that the reader gets was written as a whole. */
-static void what_is_read_belongs_together(void **state)
+static void a_record_read_is_consistent(void **state)
 {
 	struct weir_trace_slot ring[SLOTS] = { { 0 } };
 	struct weir_trace_record record;
@@ -129,7 +129,7 @@ static void assert_noted(const struct traced *t, uint64_t number,
 #define NOTED(t, number, ...) \
 	assert_noted((t), (number), &(struct weir_trace_record){ __VA_ARGS__ })
 
-static void says_what_was_merged_and_chained(void **state)
+static void records_merges_and_chains(void **state)
 {
 	struct weir_req req[3] = { bench_req(WEIR_OP_WRITE, 0, 8), bench_req(WEIR_OP_WRITE, 8, 8),
 				   bench_req(WEIR_OP_WRITE, 100, 8) };
@@ -148,7 +148,7 @@ static void says_what_was_merged_and_chained(void **state)
 	bench_free(t.b);
 }
 
-static void says_nothing_of_who_comes_alone(void **state)
+static void records_no_single_request(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct traced t;
@@ -161,7 +161,7 @@ static void says_nothing_of_who_comes_alone(void **state)
 	bench_free(t.b);
 }
 
-static void says_what_failed_and_is_repeated(void **state)
+static void records_failures_and_retries(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
 	struct traced t;
@@ -177,7 +177,7 @@ static void says_what_failed_and_is_repeated(void **state)
 	bench_free(t.b);
 }
 
-static void says_what_the_device_said(void **state)
+static void records_the_devices_status(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
 	struct traced t;
@@ -194,7 +194,7 @@ static void says_what_the_device_said(void **state)
 	bench_free(t.b);
 }
 
-static void says_who_waits_for_the_window(void **state)
+static void records_waits_for_the_window(void **state)
 {
 	struct weir_req req[2] = { bench_req(WEIR_OP_READ, 0, 4 * KIB),
 				   bench_req(WEIR_OP_READ, 64 * KIB, 8) };
@@ -214,7 +214,7 @@ static void says_who_waits_for_the_window(void **state)
 	bench_free(t.b);
 }
 
-static void says_what_channels_do_and_what_is_astray(void **state)
+static void records_channels_and_requests_in_doubt(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct traced t;
@@ -236,7 +236,7 @@ static void says_what_channels_do_and_what_is_astray(void **state)
 	bench_free(t.b);
 }
 
-static void says_what_came_too_late(void **state)
+static void records_missed_deadlines(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
 	struct traced t;
@@ -280,18 +280,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SAYS("a ring has a power of two of slots", a_ring_is_a_power_of_two),
 		SAYS("the last records can be read, and no others", the_last_can_be_read),
-		SAYS("nobody need listen", nobody_need_listen),
-		SAYS("what is read while it is written belongs together",
-		     what_is_read_belongs_together),
-		SAYS("it says what was merged and chained", says_what_was_merged_and_chained),
-		SAYS("it says nothing of a request that goes out alone, at once",
-		     says_nothing_of_who_comes_alone),
-		SAYS("it says what failed and is repeated", says_what_failed_and_is_repeated),
-		SAYS("it says what the device said of what failed", says_what_the_device_said),
-		SAYS("it says once who waits for the window", says_who_waits_for_the_window),
-		SAYS("it says what channels do, and what is astray",
-		     says_what_channels_do_and_what_is_astray),
-		SAYS("it says what came too late", says_what_came_too_late),
+		SAYS("a trace needs no reader", a_trace_needs_no_reader),
+		SAYS("a record read during writing is consistent", a_record_read_is_consistent),
+		SAYS("the trace records merges and chains", records_merges_and_chains),
+		SAYS("the trace has no record of a single request posted at once",
+		     records_no_single_request),
+		SAYS("the trace records failures and retries", records_failures_and_retries),
+		SAYS("the trace records the device's status of a failure",
+		     records_the_devices_status),
+		SAYS("the trace records each wait for the window once",
+		     records_waits_for_the_window),
+		SAYS("the trace records channels' states and requests in doubt",
+		     records_channels_and_requests_in_doubt),
+		SAYS("the trace records missed deadlines", records_missed_deadlines),
 		SAYS("it says where the limit went", says_where_the_limit_went),
 	};
 

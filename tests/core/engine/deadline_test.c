@@ -167,7 +167,7 @@ static void a_late_success_is_late(void **state)
 	bench_free(b);
 }
 
-static void the_rest_of_a_late_one_is_not_posted(void **state)
+static void the_rest_of_a_late_request_is_not_posted(void **state)
 {
 	struct weir_req late = late_at(bench_req(WEIR_OP_WRITE, 0, 40 * KIB), 100);
 	struct engine_bench *b = bench_new(4 * KIB, 2);
@@ -197,8 +197,7 @@ static void a_barrier_times_out_too(void **state)
 	bench_free(b);
 }
 
-
-static void cancel_takes_what_is_not_posted(void **state)
+static void cancel_takes_back_an_unposted_request(void **state)
 {
 	struct weir_req first = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req second = bench_req(WEIR_OP_WRITE, 0, 8);
@@ -219,7 +218,7 @@ static void cancel_takes_what_is_not_posted(void **state)
 	bench_free(b);
 }
 
-static void cancel_leaves_what_is_posted(void **state)
+static void cancel_leaves_a_posted_request(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 40 * KIB);
 	struct engine_bench *b = bench_new(4 * KIB, 1);
@@ -232,7 +231,7 @@ static void cancel_leaves_what_is_posted(void **state)
 	bench_free(b);
 }
 
-static void cancel_leaves_what_is_done(void **state)
+static void cancel_leaves_a_completed_request(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct engine_bench *b = bench_new(64 * KIB, 1);
@@ -253,20 +252,21 @@ int main(void)
 		SAYS("the first deadline of all is told", the_first_deadline_is_told),
 		SAYS("too early does nothing", too_early_does_nothing),
 		SAYS("a deadline that has passed is refused", passed_deadlines_are_refused),
-		SAYS("what is late and not posted ends at once, and frees what it held",
+		SAYS("a late unposted request ends at once, and unblocks others",
 		     unposted_ends_at_once),
 		SAYS("an expiry after the deadline ends all that are late",
 		     a_late_expiry_ends_all_that_are_late),
-		SAYS("what is late and posted ends when the flush is over, others are repeated",
+		SAYS("a late posted request ends after the flush; others are repeated",
 		     posted_ends_when_the_flush_is_over),
-		SAYS("only the channels of what is late fail", only_its_own_channels_fail),
+		SAYS("only the late request's channels fail", only_its_own_channels_fail),
 		SAYS("a success that comes late is late", a_late_success_is_late),
-		SAYS("the rest of what is late is not posted",
-		     the_rest_of_a_late_one_is_not_posted),
+		SAYS("the rest of a late request is not posted",
+		     the_rest_of_a_late_request_is_not_posted),
 		SAYS("a barrier has a deadline too", a_barrier_times_out_too),
-		SAYS("cancel takes back what is not posted", cancel_takes_what_is_not_posted),
-		SAYS("cancel leaves what is posted", cancel_leaves_what_is_posted),
-		SAYS("cancel leaves what is done", cancel_leaves_what_is_done),
+		SAYS("cancel takes back an unposted request",
+		     cancel_takes_back_an_unposted_request),
+		SAYS("cancel leaves a posted request", cancel_leaves_a_posted_request),
+		SAYS("cancel leaves a completed request", cancel_leaves_a_completed_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,7 @@ static void the_other_has_its_turn_first(void **state)
 	bench_free(a);
 }
 
-static void who_wants_nothing_any_more_passes_it_on(void **state)
+static void a_session_without_requests_passes_its_turn_on(void **state)
 {
 	struct engine_bench *a = bench_new(4 * KIB, 1), *b = bench_share(a), *c = bench_share(a);
 	struct weir_req req[3] = { bench_req(WEIR_OP_READ, 0, 4 * KIB),
@@ -182,10 +182,10 @@ int main(void)
 	struct CMUnitTest tests[NR_REFUSALS + 4] = {
 		SAYS("settings that cannot work are refused", refuses_settings),
 		SAYS("when bytes come back the session that waits is woken", the_other_is_woken),
-		SAYS("who has waited goes before who has just had its turn",
+		SAYS("a session that has waited goes before the one just served",
 		     the_other_has_its_turn_first),
-		SAYS("who wants nothing any more passes its turn on",
-		     who_wants_nothing_any_more_passes_it_on),
+		SAYS("a session without requests passes its turn on",
+		     a_session_without_requests_passes_its_turn_on),
 	};
 	size_t i;
 

@@ -224,7 +224,7 @@ static void never_posted_with_no_channel_left_was_not_sent(void **state)
 	bench_free(b);
 }
 
-static void a_partly_sent_one_with_no_channel_left_is_unknown(void **state)
+static void partly_sent_with_no_channel_left_is_unknown(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 40 * KIB);
 	struct engine_bench *b = bench_new(4 * KIB, 1);
@@ -329,15 +329,15 @@ int main(void)
 		SAYS("a read that is repeated still holds later writes",
 		     a_repeated_read_still_holds_writes),
 		SAYS("a refused access is not repeated", an_access_error_is_not_repeated),
-		SAYS("what was never posted moves to another channel", never_posted_moves),
+		SAYS("an unposted request moves to another channel", never_posted_moves),
 		SAYS("a cut write of which a part was never posted moves",
 		     a_partial_post_of_a_cut_write_moves),
-		SAYS("a cut write with a hole is begun anew only where that does no harm",
+		SAYS("a fragmented write with a hole restarts only if it is safe to repeat",
 		     a_hole_in_a_cut_write_is_not_mended_by_sending_all),
-		SAYS("what was never posted, with no channel left, was not sent",
+		SAYS("with no channel left, an unposted request ends as not sent",
 		     never_posted_with_no_channel_left_was_not_sent),
-		SAYS("what was partly sent, with no channel left, ends unknown",
-		     a_partly_sent_one_with_no_channel_left_is_unknown),
+		SAYS("with no channel left, a partly sent request ends as unknown",
+		     partly_sent_with_no_channel_left_is_unknown),
 		SAYS("the last channel takes along all that waits",
 		     the_last_channel_takes_all_along),
 		SAYS("without channel 0 messages end and others go on",

@@ -65,7 +65,7 @@ static void may_end_before_anything_else_happens(void **state)
 	bench_free(b);
 }
 
-static void refuses_what_is_not_plain(void **state)
+static void refuses_requests_with_options(void **state)
 {
 	struct engine_bench *b = bench_new(64 * KIB, 1);
 	struct weir_req cas = bench_req(WEIR_OP_CAS, 0, 8), send = bench_req(WEIR_OP_SEND, 0, 8);
@@ -141,7 +141,7 @@ static void refuses_when_there_is_nowhere_to_go(void **state)
 	bench_free(b);
 }
 
-static void holds_what_overlaps_it(void **state)
+static void holds_an_overlapping_request(void **state)
 {
 	struct engine_bench *b = bench_new(64 * KIB, 2);
 	struct weir_req first = bench_req(WEIR_OP_WRITE, 0, 16);
@@ -255,21 +255,23 @@ static void goes_another_way_when_it_could_not_be_posted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAYS("what comes alone is posted at once, whole", posts_it_at_once_and_whole),
+		SAYS("a single request is posted at once, whole", posts_it_at_once_and_whole),
 		SAYS("it may end before anything else happens",
 		     may_end_before_anything_else_happens),
-		SAYS("what is not plain goes the long way", refuses_what_is_not_plain),
+		SAYS("a request with options does not take the fast path",
+		     refuses_requests_with_options),
 		SAYS("a write that may be unloaded goes the long way",
 		     refuses_a_write_that_may_be_unloaded),
-		SAYS("who has company is not alone", refuses_company),
+		SAYS("a request beside others does not take the fast path", refuses_company),
 		SAYS("no room, a line or no channel: the long way",
 		     refuses_when_there_is_nowhere_to_go),
-		SAYS("what overlaps it waits for it", holds_what_overlaps_it),
+		SAYS("an overlapping request waits for the fast-path request",
+		     holds_an_overlapping_request),
 		SAYS("a barrier waits for it", holds_a_barrier),
 		SAYS("it is posted, and so not canceled", is_posted_and_so_not_canceled),
 		SAYS("it has a deadline, which may be told later", has_a_deadline),
 		SAYS("it is repeated as any other", is_repeated_as_any_other),
-		SAYS("what could not be posted goes another way",
+		SAYS("a request that could not be posted is submitted normally",
 		     goes_another_way_when_it_could_not_be_posted),
 	};
 

@@ -2,7 +2,7 @@
 /* The engine: writes and atomics lost with a channel, which may still arrive. */
 #include "tests/support/engine_bench.h"
 
-static void what_conflicts_waits(void **state)
+static void a_conflicting_request_waits(void **state)
 {
 	struct weir_req lost = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req same = bench_req(WEIR_OP_WRITE, 0, 8);
@@ -129,7 +129,7 @@ static void a_deadline_does_not_set_it_free(void **state)
 	bench_free(b);
 }
 
-static void what_is_not_posted_waits_for_a_broken_channel(void **state)
+static void an_unposted_request_waits_for_a_broken_channel(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct engine_bench *b = bench_new(64 * KIB, 1);
@@ -149,8 +149,8 @@ static void what_is_not_posted_waits_for_a_broken_channel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAYS("what conflicts with a lost write waits until the channel is heard of",
-		     what_conflicts_waits),
+		SAYS("a request that conflicts with a lost write waits for the channel's report",
+		     a_conflicting_request_waits),
 		SAYS("a lost exclusive write is repeated when its channel is back",
 		     an_exclusive_write_is_repeated_when_the_channel_is_back),
 		SAYS("nothing is repeated when the channel is gone for good",
@@ -158,10 +158,10 @@ int main(void)
 		SAYS("a lost atomic is never repeated", an_atomic_is_never_repeated),
 		SAYS("a write that was lost on two channels waits for both",
 		     all_its_channels_must_be_heard_of),
-		SAYS("a deadline does not set free what a lost write holds",
+		SAYS("a deadline does not unblock requests behind a lost write",
 		     a_deadline_does_not_set_it_free),
-		SAYS("what is not posted waits for a broken channel",
-		     what_is_not_posted_waits_for_a_broken_channel),
+		SAYS("an unposted request waits for a broken channel",
+		     an_unposted_request_waits_for_a_broken_channel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ static void gather(struct engine_bench *b, struct weir_req *req)
 }
 
 /* The requests are adjacent, and just short enough to be worth merging or one byte too long. */
-static void what_is_long_stays_apart(void **state)
+static void long_requests_are_not_merged(void **state)
 {
 	static const struct {
 		uint32_t first, second;
@@ -50,7 +50,7 @@ static void what_is_long_stays_apart(void **state)
 }
 
 /* A long request would merge with nothing, and need not wait. */
-static void what_is_long_does_not_gather(void **state)
+static void long_requests_do_not_gather(void **state)
 {
 	static struct weir_req req[WEIR_STREAM_WRS + 4];
 	struct engine_bench *b = bench_new_with(&hybrid, 64 * 1024 * KIB, 2);
@@ -70,9 +70,9 @@ static void what_is_long_does_not_gather(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAYS("what is long is not merged, but chained", what_is_long_stays_apart),
-		SAYS("what is too long to be merged does not wait for a stream",
-		     what_is_long_does_not_gather),
+		SAYS("long requests are chained, not merged", long_requests_are_not_merged),
+		SAYS("a request too long to merge does not wait for a stream",
+		     long_requests_do_not_gather),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

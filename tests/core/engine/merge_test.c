@@ -89,7 +89,7 @@ static void local_neighbours_share_an_entry(void **state)
  * All entries are taken. A request that extends the last entry still merges, and uses no
  * further entry.
  */
-static void who_joins_the_last_entry_needs_none(void **state)
+static void joining_the_last_entry_needs_no_entry(void **state)
 {
 	struct weir_engine_config config = hybrid;
 	struct engine_bench *b;
@@ -132,7 +132,7 @@ static struct engine_bench *stream(struct weir_req *req, unsigned int count,
 }
 
 /* The first request cannot yet be known to begin a stream, so WEIR_STREAM_WRS + 1 are posted. */
-static void what_follows_a_stream_gathers(void **state)
+static void requests_beside_a_stream_gather(void **state)
 {
 	static struct weir_req req[WEIR_STREAM_WRS + 9];
 	struct engine_bench *b = stream(req, WEIR_STREAM_WRS + 9, &hybrid);
@@ -149,7 +149,7 @@ static void what_follows_a_stream_gathers(void **state)
 	bench_free(b);
 }
 
-static void what_gathers_ends_with_the_stream_that_fails(void **state)
+static void gathered_requests_end_with_the_failed_stream(void **state)
 {
 	static struct weir_req req[WEIR_STREAM_WRS + 3];
 	struct engine_bench *b = stream(req, WEIR_STREAM_WRS + 3, &hybrid);
@@ -168,7 +168,7 @@ static void what_gathers_ends_with_the_stream_that_fails(void **state)
 	bench_free(b);
 }
 
-static void what_is_no_stream_does_not_wait(void **state)
+static void unmergeable_requests_do_not_wait(void **state)
 {
 	struct weir_engine_config config = hybrid;
 	static struct weir_req req[2 * WEIR_STREAM_WRS];
@@ -190,7 +190,7 @@ static void what_is_no_stream_does_not_wait(void **state)
 }
 
 /* The requests of each pair are adjacent and still need two WRs. */
-static void what_differs_stays_apart(void **state)
+static void different_requests_do_not_merge(void **state)
 {
 	struct weir_req pairs[][2] = {
 		{ page(WEIR_OP_READ, 0), page(WEIR_OP_WRITE, 1) },
@@ -335,7 +335,7 @@ static void batches(void **state)
 }
 
 /* A window of 64 KiB: a merged WR takes at most a quarter, 4 pages. */
-static void what_waits_for_the_window_goes_on_merging(void **state)
+static void requests_waiting_for_the_window_merge(void **state)
 {
 	struct engine_bench *b = bench_new_with(&hybrid, 64 * KIB, 1);
 	struct weir_req large = bench_req(WEIR_OP_READ, 0, 64 * KIB), req[8];
@@ -428,7 +428,7 @@ static void ends(void **state)
 }
 
 /* The deadline of a merged request ends the WR by a flush, and the other request survives. */
-static void a_late_one_fails_the_channel_of_its_wr(void **state)
+static void a_late_request_fails_the_channel_of_its_wr(void **state)
 {
 	struct weir_req req[2] = { page(WEIR_OP_READ, 0), page(WEIR_OP_READ, 1) };
 	struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 2);
@@ -460,27 +460,27 @@ int main(void)
 		SAYS("neighbours are merged whatever order they came in",
 		     neighbours_meet_in_any_order),
 		SAYS("local memory that goes on is one entry", local_neighbours_share_an_entry),
-		SAYS("who joins the last of all entries needs none",
-		     who_joins_the_last_entry_needs_none),
-		SAYS("what comes beside a stream gathers until one of it is done",
-		     what_follows_a_stream_gathers),
-		SAYS("what gathers is given up, or goes on when one of the stream fails",
-		     what_gathers_ends_with_the_stream_that_fails),
-		SAYS("what lies apart, or is not to be merged, does not wait for a stream",
-		     what_is_no_stream_does_not_wait),
+		SAYS("a request that joins the last entry needs no entry of its own",
+		     joining_the_last_entry_needs_no_entry),
+		SAYS("requests beside a stream gather until a WR of the stream completes",
+		     requests_beside_a_stream_gather),
+		SAYS("gathered requests end or continue when the stream fails",
+		     gathered_requests_end_with_the_failed_stream),
+		SAYS("a request that cannot merge does not wait for a stream",
+		     unmergeable_requests_do_not_wait),
 		SAYS("only like with like is merged, of one region, without a gap",
-		     what_differs_stays_apart),
+		     different_requests_do_not_merge),
 		SAYS("messages are not merged", messages_stay_apart),
 		SAYS("a merged WR is no longer than a fragment", a_merged_wr_has_its_bounds),
 		SAYS("a merged WR has no more entries than the device takes",
 		     a_device_with_few_entries_merges_fewer),
 		SAYS("merging never crosses a conflict", a_conflict_is_not_crossed),
-		SAYS("what waits for the window goes on merging",
-		     what_waits_for_the_window_goes_on_merging),
+		SAYS("requests that wait for the window still merge",
+		     requests_waiting_for_the_window_merge),
 		SAYS("of a merged WR that is refused only the guilty one fails",
 		     each_meets_its_own_fate),
 		SAYS("a late request among merged ones takes only itself down",
-		     a_late_one_fails_the_channel_of_its_wr),
+		     a_late_request_fails_the_channel_of_its_wr),
 	};
 	size_t i;
 

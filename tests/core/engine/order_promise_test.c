@@ -2,7 +2,6 @@
 /* The engine: order, barriers, batches, and how requests are fragmented. */
 #include "tests/support/engine_bench.h"
 
-
 static void posts_alone_at_once(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
@@ -19,7 +18,7 @@ static void posts_alone_at_once(void **state)
 	bench_free(b);
 }
 
-static void chains_what_is_ready(void **state)
+static void chains_ready_requests(void **state)
 {
 	struct engine_bench *b = bench_new(64 * KIB, 2);
 	static struct weir_req req[40];
@@ -72,7 +71,6 @@ static void respects_depth(void **state)
 	assert_int_equal(b->nr_done, 5);
 	bench_free(b);
 }
-
 
 static void overlapping_writes_take_turns(void **state)
 {
@@ -134,7 +132,6 @@ static void messages_keep_their_order(void **state)
 	assert_int_equal(b->nr_done, 3);
 	bench_free(b);
 }
-
 
 static void a_barrier_alone_is_done_at_once(void **state)
 {
@@ -241,7 +238,7 @@ static void the_order_holds_behind_a_barrier(void **state)
  * The window is full. A request that waits for room is adjacent to a request behind the
  * barrier.
  */
-static void what_the_window_holds_back_is_before_the_barrier(void **state)
+static void a_request_held_back_is_before_the_barrier(void **state)
 {
 	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
 							  .chain_max = WEIR_BATCH_MAX,
@@ -333,7 +330,6 @@ static void a_barrier_that_waits_for_the_window_of_others_still_orders(void **st
 	bench_free(b);
 }
 
-
 static void cuts_local_memory_along(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 1 << 20, 10 * KIB);
@@ -383,7 +379,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SAYS("a request that comes alone is posted at once, alone", posts_alone_at_once),
-		SAYS("what is ready together shares doorbells", chains_what_is_ready),
+		SAYS("requests ready together share doorbells", chains_ready_requests),
 		SAYS("the parts of a large one go to all channels", spreads_large_ones),
 		SAYS("no channel gets more than its depth", respects_depth),
 		SAYS("overlapping writes take turns", overlapping_writes_take_turns),
@@ -397,12 +393,12 @@ int main(void)
 		SAYS("two barriers pass one by one", two_barriers_pass_one_by_one),
 		SAYS("requests behind a barrier keep their order",
 		     the_order_holds_behind_a_barrier),
-		SAYS("what the window holds back is before the barrier, and merges with nothing "
-		     "behind it",
-		     what_the_window_holds_back_is_before_the_barrier),
+		SAYS("a request held back by the window is before the barrier, and merges with no "
+		     "request behind it",
+		     a_request_held_back_is_before_the_barrier),
 		SAYS("a barrier waits for each part that the window lets through",
 		     a_barrier_waits_for_each_part_that_the_window_lets_through),
-		SAYS("a barrier behind what waits for others to leave the window still orders",
+		SAYS("a barrier still orders behind a request that waits for the window",
 		     a_barrier_that_waits_for_the_window_of_others_still_orders),
 		SAYS("local memory is cut along with the request", cuts_local_memory_along),
 		SAYS("a request larger than the window progresses",

@@ -49,7 +49,7 @@ static void add(struct weir_order *o, struct weir_order_node *n, const struct sp
 	weir_order_add(o, n, r->first, r->length, r->modifies);
 }
 
-static void who_comes_beside_its_like_streams(void **state)
+static void requests_beside_alike_stream(void **state)
 {
 	static const struct {
 		struct span range;
@@ -221,7 +221,7 @@ static void agrees_with_counting_by_hand(void **state)
 	agrees_within(UINT64_MAX - 100040, 100000);
 }
 
-static void who_has_no_neighbour_is_known(void **state)
+static void a_request_without_neighbours_is_known(void **state)
 {
 	struct weir_order_node a, b, c, d;
 	struct weir_order o;
@@ -246,7 +246,7 @@ static void who_has_no_neighbour_is_known(void **state)
 	assert_true(weir_order_is_isolated(&o, &d));
 }
 
-static void who_meets_none_is_in_no_tree(void **state)
+static void a_request_without_conflicts_is_not_in_the_tree(void **state)
 {
 	const uint64_t edge = 3 * WEIR_ORDER_HASH_BYTES;
 	struct weir_order_node a, b, c;
@@ -319,7 +319,7 @@ static void a_crowd_is_in_the_tree(void **state)
 }
 
 /* A ring of adjacent requests, as a sequential stream keeps in flight. */
-static void who_walks_is_found_by_who_comes(void **state)
+static void an_older_request_is_found_by_a_newer_one(void **state)
 {
 	static struct weir_order_node node[64];
 	struct weir_order_node read;
@@ -365,22 +365,22 @@ int main(void)
 	struct CMUnitTest tests[NR_PAIRS + NR_OTHERS] = {
 		{ "only the last of its blockers frees it", frees_only_by_the_last },
 		{ "who comes right beside one that does the same streams, and who does not, not",
-		  who_comes_beside_its_like_streams },
+		  requests_beside_alike_stream },
 		{ "a write that is done frees all that read it", frees_all_readers },
 		{ "one given up in the middle frees what waits for it alone",
 		  giving_up_the_middle },
 		{ "a hundred and twenty thousand random steps agree with counting by hand",
 		  agrees_with_counting_by_hand },
 		{ "who has no neighbour is known, unless some overlap",
-		  who_has_no_neighbour_is_known },
+		  a_request_without_neighbours_is_known },
 		{ "ascending addresses do not make the tree deep", stays_flat },
 		{ "who meets none is in no tree, until one comes that meets it",
-		  who_meets_none_is_in_no_tree },
+		  a_request_without_conflicts_is_not_in_the_tree },
 		{ "neighbours meet across the edge of a place", neighbours_meet_across_places },
 		{ "a long one meets all that stood apart", long_ones_meet_all_that_stood_apart },
 		{ "of a crowd most are in the tree", a_crowd_is_in_the_tree },
 		{ "who walks through memory is found by who comes",
-		  who_walks_is_found_by_who_comes },
+		  an_older_request_is_found_by_a_newer_one },
 	};
 	size_t i;
 

@@ -98,7 +98,7 @@ static void lose_all(struct stall_fixture *f)
 	end_with(f, -ECONNRESET);
 }
 
-static void who_is_waited_for_in_vain_gives_up(void **state)
+static void a_stalled_channel_is_given_up(void **state)
 {
 	struct stall_fixture f;
 
@@ -117,7 +117,7 @@ static void who_is_waited_for_in_vain_gives_up(void **state)
 }
 
 /* The host itself stood still, and may have delayed the completions too. */
-static void who_comes_late_looks_twice(void **state)
+static void a_late_watchdog_checks_twice(void **state)
 {
 	struct stall_fixture f;
 
@@ -181,7 +181,7 @@ static void an_answer_ends_the_doubt(void **state)
 	lose_all(&f);
 }
 
-static void while_nobody_waits_it_waits(void **state)
+static void without_a_waiter_the_watchdog_waits(void **state)
 {
 	struct stall_fixture f;
 	uint64_t now_ns;
@@ -199,7 +199,7 @@ static void while_nobody_waits_it_waits(void **state)
 	lose_all(&f);
 }
 
-static void its_own_turn_is_nobody_elses(void **state)
+static void a_sessions_own_turn_stalls_no_other(void **state)
 {
 	struct stall_fixture f;
 
@@ -355,7 +355,7 @@ static void it_says_when_to_look(void **state)
 }
 
 /* A fast-path request is dated when the host reads the clock, not by the window's older time. */
-static void who_goes_alone_is_not_older_than_he_is(void **state)
+static void a_fastpath_request_ages_from_its_own_post(void **state)
 {
 	struct weir_wr *wr;
 	struct stall_fixture f;
@@ -383,7 +383,7 @@ static void who_goes_alone_is_not_older_than_he_is(void **state)
  * An unloaded write waits for the target's CPU. The target program may be stopped while the
  * host is well.
  */
-static void what_is_unloaded_is_left_alone(void **state)
+static void unloaded_writes_are_not_given_up(void **state)
 {
 	static uint8_t counters[WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_MIN)]
 		__attribute__((aligned(8)));
@@ -414,7 +414,7 @@ static void what_is_unloaded_is_left_alone(void **state)
 }
 
 /* A request behind the head of the window's queue waits too, even with enough room. */
-static void who_stands_behind_it_waits_too(void **state)
+static void a_waiter_behind_the_first_waits_too(void **state)
 {
 	struct stall_fixture f;
 
@@ -433,7 +433,7 @@ static void who_stands_behind_it_waits_too(void **state)
 }
 
 /* The other engine already has room, and lacks only a pull. */
-static void who_has_room_waits_for_nobody(void **state)
+static void a_session_with_room_does_not_wait(void **state)
 {
 	struct stall_fixture f;
 
@@ -452,14 +452,16 @@ static void who_has_room_waits_for_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAYS("who is waited for in vain gives up at half time",
-		     who_is_waited_for_in_vain_gives_up),
-		SAYS("who comes late looks twice", who_comes_late_looks_twice),
+		SAYS("a stalled channel is given up at half the timeout",
+		     a_stalled_channel_is_given_up),
+		SAYS("a late watchdog checks twice before it gives up",
+		     a_late_watchdog_checks_twice),
 		SAYS("one look is not two by another channel",
 		     one_look_is_not_two_by_another_channel),
 		SAYS("an answer ends the doubt", an_answer_ends_the_doubt),
-		SAYS("while nobody waits it waits", while_nobody_waits_it_waits),
-		SAYS("its own turn is nobody else's", its_own_turn_is_nobody_elses),
+		SAYS("without a waiter the watchdog waits", without_a_waiter_the_watchdog_waits),
+		SAYS("a session's own turn stalls no other session",
+		     a_sessions_own_turn_stalls_no_other),
 		SAYS("for ever is for ever", for_ever_is_for_ever),
 		SAYS("an idle channel goes with it", an_idle_channel_goes_with_it),
 		SAYS("a channel that is answered stays", a_channel_that_is_answered_stays),
@@ -467,11 +469,12 @@ int main(void)
 		SAYS("a long queue is not silence", a_long_queue_is_not_silence),
 		SAYS("it is not by deadlines", it_is_not_by_deadlines),
 		SAYS("it says when to look", it_says_when_to_look),
-		SAYS("who goes alone is not older than he is",
-		     who_goes_alone_is_not_older_than_he_is),
-		SAYS("what is unloaded is left alone", what_is_unloaded_is_left_alone),
-		SAYS("who stands behind it waits, too", who_stands_behind_it_waits_too),
-		SAYS("who has room waits for nobody", who_has_room_waits_for_nobody),
+		SAYS("a fast-path request ages from its own post",
+		     a_fastpath_request_ages_from_its_own_post),
+		SAYS("unloaded writes are not given up", unloaded_writes_are_not_given_up),
+		SAYS("a waiter behind the first waits as well",
+		     a_waiter_behind_the_first_waits_too),
+		SAYS("a session with room does not wait", a_session_with_room_does_not_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,7 +111,7 @@ static void a_stream_one_way_only_does_not_stop(void **state)
 	}
 }
 
-static void who_sends_more_than_granted_is_found_out(void **state)
+static void sending_more_than_granted_is_detected(void **state)
 {
 	struct weir_credit credit;
 	int i;
@@ -123,7 +123,7 @@ static void who_sends_more_than_granted_is_found_out(void **state)
 	assert_int_equal(weir_credit_received(&credit, 0), -EPROTO);
 }
 
-static void who_grants_more_than_posted_is_found_out(void **state)
+static void granting_more_than_posted_is_detected(void **state)
 {
 	struct weir_credit credit;
 
@@ -150,8 +150,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_ends_never_overrun_nor_starve_each_other),
 		cmocka_unit_test(a_stream_one_way_only_does_not_stop),
-		cmocka_unit_test(who_sends_more_than_granted_is_found_out),
-		cmocka_unit_test(who_grants_more_than_posted_is_found_out),
+		cmocka_unit_test(sending_more_than_granted_is_detected),
+		cmocka_unit_test(granting_more_than_posted_is_detected),
 		cmocka_unit_test(too_few_buffers_are_refused),
 	};
 

@@ -253,7 +253,7 @@ static void gaps_that_become_short_are_noticed(void **state)
 }
 
 /* A poller that may spin for several wake-ups either polls through a gap or sleeps at once. */
-static void nobody_polls_for_a_while_and_then_sleeps(void **state)
+static void no_poller_spins_and_then_sleeps(void **state)
 {
 	static const uint64_t wakes[] = { 1 * US, 20 * US, 40 * US };
 	uint64_t empty_ns, gap;
@@ -303,7 +303,7 @@ static void empty_polls_keep_to_their_share(void **state)
 	assert_true(empty_ns * 100 >= (poller.at_ns - before) * 20);
 }
 
-static void who_loses_its_cpu_sleeps_for_a_while(void **state)
+static void a_poller_that_loses_its_cpu_sleeps_for_a_while(void **state)
 {
 	const uint64_t stall = 3000 * US;
 	uint64_t now = 100 * US;
@@ -375,10 +375,10 @@ int main(void)
 		cmocka_unit_test(long_gaps_are_slept_through),
 		cmocka_unit_test(packs_are_polled_out_and_the_pauses_slept_through),
 		cmocka_unit_test(gaps_that_become_short_are_noticed),
-		cmocka_unit_test(nobody_polls_for_a_while_and_then_sleeps),
+		cmocka_unit_test(no_poller_spins_and_then_sleeps),
 		cmocka_unit_test(gaps_that_become_long_are_noticed),
 		cmocka_unit_test(empty_polls_keep_to_their_share),
-		cmocka_unit_test(who_loses_its_cpu_sleeps_for_a_while),
+		cmocka_unit_test(a_poller_that_loses_its_cpu_sleeps_for_a_while),
 		cmocka_unit_test(a_budget_costs_at_most_twice_the_best_before_anything_is_known),
 		cmocka_unit_test(gaps_below_the_price_of_a_wake_up_are_polled_out),
 		cmocka_unit_test(gaps_of_any_length_are_taken),

@@ -247,7 +247,7 @@ static void a_ceiling_leaves_weights_as_they_are(void **state)
 	assert_in_range(w.senders[3].wrs, 2 * 700 * 64 - 3, 3 * 700 * 64);
 }
 
-static void who_has_nothing_to_send_is_not_held(void **state)
+static void an_idle_flow_is_not_held(void **state)
 {
 	struct wire w;
 
@@ -268,7 +268,7 @@ static void who_has_nothing_to_send_is_not_held(void **state)
  * Only competing flows count for the room of low levels. The two flows of a paused bundle leave
  * no room to the third.
  */
-static void who_may_not_send_makes_no_room_for_others(void **state)
+static void a_paused_bundle_makes_no_room_for_others(void **state)
 {
 	const struct weir_sched_config levels[] = {
 		fair, { .level = 1, .weight = 1, .segment_bytes = SEGMENT, .wrs_max = 4 }
@@ -346,7 +346,7 @@ static void another_weight_of_a_bundle_holds_from_its_next_round_on(void **state
 	assert_near(heavy->arrived - before, 400 * SEGMENT, 3);
 }
 
-static void who_moves_has_his_share_of_the_bundle_that_he_moves_to(void **state)
+static void a_moved_flow_has_its_share_of_the_new_bundle(void **state)
 {
 	struct weir_bundle *of;
 	uint64_t before[3];
@@ -378,7 +378,7 @@ static void who_moves_has_his_share_of_the_bundle_that_he_moves_to(void **state)
  * A quantum spent in the old bundle stays spent in the new one: the other flow sends its three
  * segments first.
  */
-static void to_move_brings_nobody_another_quantum(void **state)
+static void a_move_brings_no_new_quantum(void **state)
 {
 	struct sched_sender *moves, *stays;
 	unsigned int i;
@@ -399,7 +399,7 @@ static void to_move_brings_nobody_another_quantum(void **state)
 }
 
 /* A moved flow competes in the new bundle, even with only WRs in flight. */
-static void who_moves_takes_what_is_in_flight_along(void **state)
+static void a_moved_flow_takes_its_wrs_along(void **state)
 {
 	const struct weir_sched_config levels[] = {
 		fair, { .level = 1, .weight = 1, .segment_bytes = SEGMENT, .wrs_max = 4 }
@@ -461,7 +461,7 @@ static void a_newcomers_bundle_waits_for_one_segment_of_each_bundle(void **state
 }
 
 /* The blocked flow was the last in the round of its bundle. */
-static void who_goes_holds_up_nobody_of_its_bundle(void **state)
+static void a_leaving_flow_does_not_block_its_bundle(void **state)
 {
 	struct weir_sched_config config = fair;
 	struct sched_sender *blocked, *other;
@@ -603,7 +603,7 @@ static void a_low_flow_that_is_alone_fills_the_wire(void **state)
  * A flow that was alone has more than a segment in flight. The others wait until the excess has
  * arrived.
  */
-static void who_was_alone_leaves_the_others_no_more_room_than_they_have(void **state)
+static void a_lone_flow_leaves_others_their_room(void **state)
 {
 	struct weir_sched_config configs[] = { fair, fair };
 	struct wire w;
@@ -695,7 +695,7 @@ static void a_newcomer_waits_for_one_segment_of_each_flow(void **state)
 }
 
 /* A flow gains nothing by going idle for a moment and returning. */
-static void who_comes_and_goes_gets_no_more_than_who_stays(void **state)
+static void leaving_and_returning_brings_no_advantage(void **state)
 {
 	struct sched_sender *restless, *steady;
 	unsigned int i;
@@ -785,7 +785,7 @@ static void a_hundred_thousand_flows_take_turns(void **state)
 	free(flows);
 }
 
-static void refuses_what_is_out_of_range(void **state)
+static void refuses_values_out_of_range(void **state)
 {
 	struct weir_sched_config configs[WEIR_SCHED_CLASSES_MAX + 1];
 	struct weir_sched s;
@@ -1087,28 +1087,28 @@ int main(void)
 		cmocka_unit_test(weights_hold_whatever_the_limits_in_flight),
 		cmocka_unit_test(bundles_share_by_their_weights_however_many_flows_they_have),
 		cmocka_unit_test(another_weight_of_a_bundle_holds_from_its_next_round_on),
-		cmocka_unit_test(who_moves_has_his_share_of_the_bundle_that_he_moves_to),
-		cmocka_unit_test(to_move_brings_nobody_another_quantum),
-		cmocka_unit_test(who_moves_takes_what_is_in_flight_along),
+		cmocka_unit_test(a_moved_flow_has_its_share_of_the_new_bundle),
+		cmocka_unit_test(a_move_brings_no_new_quantum),
+		cmocka_unit_test(a_moved_flow_takes_its_wrs_along),
 		cmocka_unit_test(a_newcomers_bundle_waits_for_one_segment_of_each_bundle),
-		cmocka_unit_test(who_goes_holds_up_nobody_of_its_bundle),
+		cmocka_unit_test(a_leaving_flow_does_not_block_its_bundle),
 		cmocka_unit_test(classes_of_a_level_share_by_their_weights),
 		cmocka_unit_test(a_class_that_was_away_has_no_claim_and_no_debt),
 		cmocka_unit_test(round_robin_gives_turns_and_does_not_look_at_bytes),
 		cmocka_unit_test(a_strict_request_waits_for_one_segment_of_each_flow),
 		cmocka_unit_test(a_low_flow_that_is_alone_fills_the_wire),
-		cmocka_unit_test(who_was_alone_leaves_the_others_no_more_room_than_they_have),
+		cmocka_unit_test(a_lone_flow_leaves_others_their_room),
 		cmocka_unit_test(long_segments_have_their_share_beside_short_ones),
 		cmocka_unit_test(a_short_segment_goes_where_a_long_one_has_no_room),
 		cmocka_unit_test(a_newcomer_waits_for_one_segment_of_each_flow),
-		cmocka_unit_test(who_comes_and_goes_gets_no_more_than_who_stays),
+		cmocka_unit_test(leaving_and_returning_brings_no_advantage),
 		cmocka_unit_test(a_low_level_is_passed_by_so_many_bytes_and_no_more),
 		cmocka_unit_test(a_class_without_room_lets_the_others_go),
 		cmocka_unit_test(a_ceiling_leaves_weights_as_they_are),
-		cmocka_unit_test(who_has_nothing_to_send_is_not_held),
-		cmocka_unit_test(who_may_not_send_makes_no_room_for_others),
+		cmocka_unit_test(an_idle_flow_is_not_held),
+		cmocka_unit_test(a_paused_bundle_makes_no_room_for_others),
 		cmocka_unit_test(a_hundred_thousand_flows_take_turns),
-		cmocka_unit_test(refuses_what_is_out_of_range),
+		cmocka_unit_test(refuses_values_out_of_range),
 		cmocka_unit_test(whatever_comes_each_step_is_right),
 	};
 

@@ -289,7 +289,7 @@ static void bits_out_of_turn_are_a_broken_rule(void **state)
 	assert_int_equal(weir_slot_bitmap_rx_slot_filled(&in, 4), -EPROTO);
 }
 
-static void what_is_acquired_can_be_given_back_unused(void **state)
+static void an_acquired_slot_can_be_returned_unused(void **state)
 {
 	uint64_t bits[1] = { 0 }, memory[8] = { 0 };
 	struct weir_slot_bitmap_tx out;
@@ -313,7 +313,7 @@ int main(void)
 		cmocka_unit_test(a_slot_is_not_found_before_a_look_has_followed_it),
 		cmocka_unit_test(a_slot_that_is_told_of_is_shown_by_no_bit),
 		cmocka_unit_test(bits_out_of_turn_are_a_broken_rule),
-		cmocka_unit_test(what_is_acquired_can_be_given_back_unused),
+		cmocka_unit_test(an_acquired_slot_can_be_returned_unused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

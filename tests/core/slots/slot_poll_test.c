@@ -71,7 +71,7 @@ static bool is_due(const struct slot_poll_end *e, struct weir_slot_poll_request 
 	return weir_slot_poll_is_due(&e->look, &e->out, ring, e->now_ns);
 }
 
-static void what_comes_alone_is_shown_at_once(void **state)
+static void a_single_message_is_shown_at_once(void **state)
 {
 	struct slot_poll_end e;
 
@@ -218,7 +218,7 @@ static unsigned int put_each(struct slot_poll_end *e, unsigned int count, uint64
 	return put_each_to(e, RUNG, count, gap_ns);
 }
 
-static void only_who_waits_is_told(void **state)
+static void only_a_waiting_peer_is_notified(void **state)
 {
 	struct slot_poll_end e;
 
@@ -232,7 +232,7 @@ static void only_who_waits_is_told(void **state)
 	assert_false(is_due(&e, RUNG)); /* a read is then unnecessary */
 }
 
-static void what_comes_alone_is_told_at_once(void **state)
+static void a_single_message_is_notified_at_once(void **state)
 {
 	struct slot_poll_end e;
 
@@ -271,7 +271,7 @@ static void those_that_find_no_company_are_told_at_once_again(void **state)
  * Each message is answered before the next one comes. The waiter for the answer ends the wait
  * for coalescing.
  */
-static void who_waits_for_an_answer_each_time_seldom_waits_for_company(void **state)
+static void request_response_traffic_seldom_waits_to_coalesce(void **state)
 {
 	unsigned int i, waits = 0;
 	struct slot_poll_end e;
@@ -314,7 +314,7 @@ static void small_ones_after_large_ones_are_told_of_together(void **state)
 	assert_in_range(put_each(&e, 1000, 1 * US), 10, 20);
 }
 
-static void what_a_look_shows_is_no_more_to_be_told_of(void **state)
+static void slots_shown_by_a_read_are_not_notified(void **state)
 {
 	struct slot_poll_end e;
 
@@ -334,7 +334,7 @@ static void what_a_look_shows_is_no_more_to_be_told_of(void **state)
 }
 
 /* A notification overtakes a read in flight for the same slots; the read then shows nothing. */
-static void what_is_told_of_while_a_look_is_under_way_is_not_shown(void **state)
+static void slots_notified_during_a_read_are_not_shown(void **state)
 {
 	struct slot_poll_end e;
 
@@ -387,7 +387,7 @@ static void unattended(struct slot_poll_end *e, uint64_t took_ns)
 }
 
 /* On a device that finishes a read inside the post, an end never waits. */
-static void a_look_that_is_back_at_once_counts_though_nobody_waited(void **state)
+static void an_immediate_read_counts_without_a_waiter(void **state)
 {
 	struct slot_poll_end e;
 
@@ -421,7 +421,7 @@ static void how_long_looks_take_is_learnt_from_those_that_are_waited_for(void **
 }
 
 /* Nothing is put meanwhile. */
-static void who_has_no_slot_left_is_not_patient(void **state)
+static void a_sender_without_slots_does_not_back_off(void **state)
 {
 	struct slot_poll_end e;
 	unsigned int i;
@@ -437,7 +437,7 @@ static void who_has_no_slot_left_is_not_patient(void **state)
 	assert_true(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_ROOM, false, e.now_ns));
 }
 
-static void who_has_rung_looks_no_more_until_there_is_a_sign(void **state)
+static void after_requesting_a_notice_no_read_until_it_arrives(void **state)
 {
 	struct slot_poll_end e;
 	unsigned int i;
@@ -468,26 +468,26 @@ static void who_has_rung_looks_no_more_until_there_is_a_sign(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_comes_alone_is_shown_at_once),
+		cmocka_unit_test(a_single_message_is_shown_at_once),
 		cmocka_unit_test(a_busy_peer_is_shown_many_together),
 		cmocka_unit_test(less_than_a_busy_peer_has_is_shown_in_the_end),
 		cmocka_unit_test(free_slots_are_looked_for_when_few_are_left),
 		cmocka_unit_test(slots_with_much_in_them_are_looked_for_while_caches_have_them),
 		cmocka_unit_test(slots_with_little_in_them_are_not_looked_for),
-		cmocka_unit_test(only_who_waits_is_told),
-		cmocka_unit_test(what_comes_alone_is_told_at_once),
+		cmocka_unit_test(only_a_waiting_peer_is_notified),
+		cmocka_unit_test(a_single_message_is_notified_at_once),
 		cmocka_unit_test(many_are_told_of_together),
 		cmocka_unit_test(those_that_find_no_company_are_told_at_once_again),
-		cmocka_unit_test(who_waits_for_an_answer_each_time_seldom_waits_for_company),
+		cmocka_unit_test(request_response_traffic_seldom_waits_to_coalesce),
 		cmocka_unit_test(large_ones_are_told_of_at_once),
 		cmocka_unit_test(small_ones_after_large_ones_are_told_of_together),
-		cmocka_unit_test(what_a_look_shows_is_no_more_to_be_told_of),
-		cmocka_unit_test(what_is_told_of_while_a_look_is_under_way_is_not_shown),
+		cmocka_unit_test(slots_shown_by_a_read_are_not_notified),
+		cmocka_unit_test(slots_notified_during_a_read_are_not_shown),
 		cmocka_unit_test(where_looks_take_long_many_are_told_of_together),
-		cmocka_unit_test(a_look_that_is_back_at_once_counts_though_nobody_waited),
+		cmocka_unit_test(an_immediate_read_counts_without_a_waiter),
 		cmocka_unit_test(how_long_looks_take_is_learnt_from_those_that_are_waited_for),
-		cmocka_unit_test(who_has_no_slot_left_is_not_patient),
-		cmocka_unit_test(who_has_rung_looks_no_more_until_there_is_a_sign),
+		cmocka_unit_test(a_sender_without_slots_does_not_back_off),
+		cmocka_unit_test(after_requesting_a_notice_no_read_until_it_arrives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static void the_rest_of_a_cut_write_is_not_small(void **state)
 	bench_free(f.bench);
 }
 
-static void what_is_small_merged_is_unloaded_and_what_is_not_is_not(void **state)
+static void a_merged_write_is_unloaded_only_if_small(void **state)
 {
 	struct unload_fixture f = fixture_new(true);
 	struct weir_req req[4];
@@ -128,7 +128,7 @@ static void with_the_buffer_full_all_is_offloaded_at_once(void **state)
 	bench_free(f.bench);
 }
 
-static void what_overlaps_waits_for_the_other_path(void **state)
+static void an_overlapping_write_waits_for_the_other_path(void **state)
 {
 	struct unload_fixture f = fixture_new(false);
 	struct weir_req small = bench_req(WEIR_OP_WRITE, 0, 8);
@@ -237,12 +237,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SAYS("only small whole writes are unloaded", only_small_whole_writes_are_unloaded),
 		SAYS("the rest of a cut write is not small", the_rest_of_a_cut_write_is_not_small),
-		SAYS("what is small merged is unloaded, and what is not is not",
-		     what_is_small_merged_is_unloaded_and_what_is_not_is_not),
+		SAYS("a merged write is unloaded only if it is small",
+		     a_merged_write_is_unloaded_only_if_small),
 		SAYS("with the buffer full all is offloaded, at once",
 		     with_the_buffer_full_all_is_offloaded_at_once),
-		SAYS("what overlaps waits for the other path",
-		     what_overlaps_waits_for_the_other_path),
+		SAYS("an overlapping write waits for the other path",
+		     an_overlapping_write_waits_for_the_other_path),
 		SAYS("one that is refused ends so", one_that_is_refused_ends_so),
 		SAYS("without the channel all is offloaded", without_the_channel_all_is_offloaded),
 		SAYS("it is no channel for others", it_is_no_channel_for_others),

@@ -41,7 +41,7 @@ static bool unloads(struct path_table *t, uint64_t page, enum weir_path_hint hin
 	       WEIR_PATH_UNLOAD;
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void invalid_settings_are_refused(void **state)
 {
 	static const struct weir_path_config bad[] = {
 		{ WEIR_PATH_POLICY_MEASURED + 1, 1, 1, COUNTERS },
@@ -88,7 +88,7 @@ static void each_policy_takes_hints_its_way(void **state)
 	}
 }
 
-static void what_the_nic_has_room_for_is_offloaded(void **state)
+static void pages_that_fit_the_nics_cache_are_offloaded(void **state)
 {
 	struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 	int i;
@@ -118,7 +118,7 @@ static void shares(struct path_table *t, uint64_t base, uint64_t pages, int writ
 	*cold = (double)unloaded[1] / seen[1];
 }
 
-static void finds_what_is_hot(struct path_table *t, uint64_t pages)
+static void finds_hot_pages(struct path_table *t, uint64_t pages)
 {
 	double hot, cold;
 
@@ -137,7 +137,7 @@ static void pages_written_often_are_hot(void **state)
 	struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 
 	(void)state;
-	finds_what_is_hot(t, COUNTERS);
+	finds_hot_pages(t, COUNTERS);
 	assert_false(t->route.pages.is_sketch);
 	free(t);
 }
@@ -147,7 +147,7 @@ static void they_are_found_among_more_pages_than_counters(void **state)
 	struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 
 	(void)state;
-	finds_what_is_hot(t, 16 * COUNTERS);
+	finds_hot_pages(t, 16 * COUNTERS);
 	assert_true(t->route.pages.is_sketch);
 	free(t);
 }
@@ -479,10 +479,10 @@ static void a_cache_keeps_the_most_written_pages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAYS("what makes no sense is refused", what_makes_no_sense_is_refused),
+		SAYS("invalid settings are refused", invalid_settings_are_refused),
 		SAYS("each policy takes hints its way", each_policy_takes_hints_its_way),
-		SAYS("what the NIC has room for is offloaded",
-		     what_the_nic_has_room_for_is_offloaded),
+		SAYS("pages that fit the NIC's cache are offloaded",
+		     pages_that_fit_the_nics_cache_are_offloaded),
 		SAYS("pages written often are hot", pages_written_often_are_hot),
 		SAYS("they are found among more pages than counters",
 		     they_are_found_among_more_pages_than_counters),

@@ -21,7 +21,7 @@ static struct weir_umtt umtt_new(void)
 	return m;
 }
 
-static void only_what_a_nic_would_let_through_passes(void **state)
+static void only_access_that_a_nic_allows_passes(void **state)
 {
 	static const struct {
 		uint32_t owner, tag;
@@ -64,7 +64,7 @@ static void only_what_a_nic_would_let_through_passes(void **state)
 	assert_int_equal(weir_umtt_check(&m, 1, 7, 4096, 1), -EACCES);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void invalid_settings_are_refused(void **state)
 {
 	struct weir_umtt m = umtt_new();
 	uint32_t i;
@@ -171,9 +171,9 @@ static void below_its_ceiling_a_thread_is_wanted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAYS("only what a NIC would let through passes",
-		     only_what_a_nic_would_let_through_passes),
-		SAYS("what makes no sense is refused", what_makes_no_sense_is_refused),
+		SAYS("only an access that a NIC allows passes",
+		     only_access_that_a_nic_allows_passes),
+		SAYS("invalid settings are refused", invalid_settings_are_refused),
 		SAYS("it is a map, however tags come and go", it_is_a_map_however_tags_come_and_go),
 		SAYS("a ceiling holds however often it is asked",
 		     a_ceiling_holds_however_often_it_is_asked),

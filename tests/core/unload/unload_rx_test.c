@@ -33,7 +33,7 @@ static int copy(struct unload_rx_target *t, size_t at, uint8_t value)
 				   1);
 }
 
-static void nothing_behind_what_was_refused_is_copied(void **state)
+static void no_write_behind_a_refused_one_is_copied(void **state)
 {
 	struct unload_rx_target t;
 
@@ -47,7 +47,7 @@ static void nothing_behind_what_was_refused_is_copied(void **state)
 	assert_int_equal(t.core.seen, 1);
 }
 
-static void what_is_checked_may_be_refused_all_the_same(void **state)
+static void a_checked_write_may_still_be_refused(void **state)
 {
 	struct unload_rx_target t;
 
@@ -61,7 +61,7 @@ static void what_is_checked_may_be_refused_all_the_same(void **state)
 	assert_true(weir_unload_rx_must_report(&t.core, true));
 }
 
-static void who_waits_is_told_and_who_goes_on_when_there_is_enough(void **state)
+static void a_waiting_initiator_gets_its_return(void **state)
 {
 	struct unload_rx_target t;
 	unsigned int i;
@@ -113,7 +113,7 @@ static void reports_in_flight_are_bounded(void **state)
 	assert_true(weir_unload_rx_must_report(&t.core, false));
 }
 
-static void what_is_owed_is_told_though_nothing_is_done(void **state)
+static void a_due_return_is_sent_without_writes(void **state)
 {
 	struct unload_rx_target t;
 
@@ -129,16 +129,15 @@ static void what_is_owed_is_told_though_nothing_is_done(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAYS("nothing behind what was refused is copied",
-		     nothing_behind_what_was_refused_is_copied),
-		SAYS("what is checked may be refused all the same",
-		     what_is_checked_may_be_refused_all_the_same),
-		SAYS("who waits is told, and who goes on when there is enough",
-		     who_waits_is_told_and_who_goes_on_when_there_is_enough),
+		SAYS("no write behind a refused write is copied",
+		     no_write_behind_a_refused_one_is_copied),
+		SAYS("a checked write may still be refused", a_checked_write_may_still_be_refused),
+		SAYS("a waiting initiator gets a return; a sending one when enough is due",
+		     a_waiting_initiator_gets_its_return),
 		SAYS("a refusal is told at once, and once", a_refusal_is_told_at_once_and_once),
 		SAYS("reports in flight are bounded", reports_in_flight_are_bounded),
-		SAYS("what is owed is told though nothing is done",
-		     what_is_owed_is_told_though_nothing_is_done),
+		SAYS("a return that is due is sent without further writes",
+		     a_due_return_is_sent_without_writes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ static void lose(struct volume_local_fixture *s, uint8_t donor)
 		;
 }
 
-static void what_was_written_goes_to_the_disk_and_nothing_else(void **state)
+static void only_written_pages_go_to_the_disk(void **state)
 {
 	struct weir_volume_copy_step step;
 	struct volume_local_fixture s;
@@ -94,7 +94,7 @@ static void what_was_written_goes_to_the_disk_and_nothing_else(void **state)
 	assert_false(weir_volume_is_local(&s.v, 0));
 }
 
-static void what_changes_meanwhile_the_disk_does_not_have(void **state)
+static void the_disk_lacks_pages_changed_meanwhile(void **state)
 {
 	struct volume_local_fixture s;
 
@@ -132,7 +132,7 @@ static void a_page_whose_write_failed_the_disk_does_not_have(void **state)
 	assert_int_equal(read_next(&s).what, WEIR_VOLUME_COPY_NOTHING);
 }
 
-static void what_could_not_be_kept_is_tried_again_and_does_not_keep_others_waiting(void **state)
+static void an_extent_not_kept_is_retried_after_others(void **state)
 {
 	struct weir_volume_copy_step step;
 	struct volume_local_fixture s;
@@ -155,7 +155,7 @@ static void what_could_not_be_kept_is_tried_again_and_does_not_keep_others_waiti
 	assert_int_equal(read_next(&s).what, WEIR_VOLUME_COPY_READ);
 }
 
-static void what_the_disk_has_is_not_lost_and_comes_back_when_a_donor_does(void **state)
+static void an_extent_on_disk_returns_with_a_donor(void **state)
 {
 	struct weir_volume_copy_step step;
 	uint32_t from, filled = 0;
@@ -193,7 +193,7 @@ static void what_the_disk_has_is_not_lost_and_comes_back_when_a_donor_does(void 
 	assert_int_equal(weir_volume_provide(&s.v, 0, &from), 0);
 }
 
-static void what_the_disk_cannot_read_is_lost(void **state)
+static void a_page_that_the_disk_cannot_read_is_lost(void **state)
 {
 	struct weir_volume_placement place;
 	struct weir_volume_copy_step step;
@@ -235,13 +235,12 @@ static void without_a_disk_nothing_is_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_written_goes_to_the_disk_and_nothing_else),
-		cmocka_unit_test(what_changes_meanwhile_the_disk_does_not_have),
+		cmocka_unit_test(only_written_pages_go_to_the_disk),
+		cmocka_unit_test(the_disk_lacks_pages_changed_meanwhile),
 		cmocka_unit_test(a_page_whose_write_failed_the_disk_does_not_have),
-		cmocka_unit_test(
-			what_could_not_be_kept_is_tried_again_and_does_not_keep_others_waiting),
-		cmocka_unit_test(what_the_disk_has_is_not_lost_and_comes_back_when_a_donor_does),
-		cmocka_unit_test(what_the_disk_cannot_read_is_lost),
+		cmocka_unit_test(an_extent_not_kept_is_retried_after_others),
+		cmocka_unit_test(an_extent_on_disk_returns_with_a_donor),
+		cmocka_unit_test(a_page_that_the_disk_cannot_read_is_lost),
 		cmocka_unit_test(without_a_disk_nothing_is_there),
 	};
 

@@ -58,7 +58,7 @@ static uint32_t reclaim(struct volume_placement_fixture *s)
 	return reclaimed;
 }
 
-static void what_nobody_discarded_keeps_its_memory(void **state)
+static void an_extent_not_discarded_keeps_its_memory(void **state)
 {
 	struct volume_placement_fixture s;
 
@@ -71,7 +71,7 @@ static void what_nobody_discarded_keeps_its_memory(void **state)
 	assert_true(weir_volume_is_blank(&s.v, 0, 1, PAGES - 1));
 }
 
-static void what_is_discarded_whole_is_given_back_but_for_the_reserve(void **state)
+static void a_discarded_extent_is_returned_except_the_reserve(void **state)
 {
 	struct volume_placement_fixture s;
 
@@ -99,7 +99,7 @@ static void zeroes_that_are_to_have_memory_keep_it(void **state)
 	assert_int_equal(reclaim(&s), 0);
 }
 
-static void what_is_written_where_no_memory_is_takes_the_reserve_which_is_filled_up(void **state)
+static void a_write_without_memory_takes_the_reserve(void **state)
 {
 	struct volume_placement_fixture s;
 	uint32_t from;
@@ -120,7 +120,7 @@ static void what_is_written_where_no_memory_is_takes_the_reserve_which_is_filled
 	assert_int_equal(weir_volume_count_valid(&s.v, 0), 2);
 }
 
-static void what_has_memory_takes_none(void **state)
+static void an_extent_with_memory_takes_none(void **state)
 {
 	struct volume_placement_fixture s;
 	uint32_t from;
@@ -131,7 +131,7 @@ static void what_has_memory_takes_none(void **state)
 	assert_int_equal(from, 2);
 }
 
-static void memory_in_use_is_taken_by_nobody(void **state)
+static void memory_in_use_is_not_taken(void **state)
 {
 	struct volume_placement_fixture s;
 	uint32_t from;
@@ -169,7 +169,7 @@ static void without_memory_anywhere_a_write_is_refused(void **state)
 	assert_int_equal(weir_volume_provide(&s.v, 0, &from), -ENOSPC);
 }
 
-static void memory_that_nobody_wants_any_more_is_not_taken(void **state)
+static void unneeded_memory_is_not_taken(void **state)
 {
 	struct weir_volume_placement place;
 	struct volume_placement_fixture s;
@@ -215,7 +215,7 @@ static void memory_is_not_given_back_while_it_is_written(void **state)
 	assert_int_equal(reclaim(&s), 1);
 }
 
-static void what_a_donor_was_not_told_is_its_memory_still(void **state)
+static void memory_not_returned_still_counts(void **state)
 {
 	struct weir_volume_placement place;
 	struct volume_placement_fixture s;
@@ -238,7 +238,7 @@ static void what_a_donor_was_not_told_is_its_memory_still(void **state)
 	assert_false(weir_volume_next_return(&s.v, 1, &place));
 }
 
-static void what_is_being_given_back_stays_in_its_place(void **state)
+static void a_replica_being_returned_stays_in_place(void **state)
 {
 	struct weir_volume_placement place;
 	struct volume_placement_fixture s;
@@ -258,7 +258,7 @@ static void what_is_being_given_back_stays_in_its_place(void **state)
 	assert_int_equal(weir_volume_provide(&s.v, place.extent, &from), 0);
 }
 
-static void who_is_slow_keeps_what_is_thin_and_may_have_room_later(void **state)
+static void a_slow_donor_keeps_thin_extents(void **state)
 {
 	struct volume_placement_fixture s;
 	uint32_t from;
@@ -324,7 +324,7 @@ static uint8_t begin_copy(struct volume_placement_fixture *s, uint8_t donors)
 	return slot;
 }
 
-static void what_could_not_be_copied_is_not_believed(void **state)
+static void a_chunk_not_copied_is_not_believed(void **state)
 {
 	struct weir_volume_copy_step step;
 	struct volume_placement_fixture s;
@@ -338,7 +338,7 @@ static void what_could_not_be_copied_is_not_believed(void **state)
 	assert_int_equal(s.extents[0].replica[slot].state, WEIR_REPLICA_STALE);
 }
 
-static void a_copy_to_memory_that_is_gone_begins_anew_in_other(void **state)
+static void a_copy_to_lost_memory_restarts_in_other_memory(void **state)
 {
 	struct weir_volume_write write;
 	struct weir_volume_copy_step step;
@@ -376,7 +376,7 @@ static void memory_does_not_move_to_where_old_memory_is_used(void **state)
 	assert_int_equal(weir_volume_provide(&s.v, 0, &from), 0);
 }
 
-static void what_is_filled_from_nobody_is_given_back(void **state)
+static void a_replica_without_a_source_is_returned(void **state)
 {
 	struct volume_placement_fixture s;
 
@@ -429,7 +429,7 @@ static void the_later_of_two_writes_decides_though_the_earlier_fails(void **stat
 	assert_memory_equal(expected, others, sizeof(others));
 }
 
-static void who_has_what_was_never_written_is_dropped_unless_he_is_the_last(void **state)
+static void an_unwritten_replica_is_dropped_unless_last(void **state)
 {
 	struct volume_placement_fixture s;
 
@@ -441,7 +441,7 @@ static void who_has_what_was_never_written_is_dropped_unless_he_is_the_last(void
 	assert_int_equal(weir_volume_writable(&s.v, 0), 1);
 }
 
-static void what_was_lost_is_whole_again_once_all_of_it_is_discarded(void **state)
+static void a_lost_extent_recovers_once_discarded(void **state)
 {
 	struct volume_placement_fixture s;
 
@@ -477,7 +477,7 @@ static void a_volume_grows_and_its_new_extents_want_memory(void **state)
 	write_all(&s, EXTENTS, sums, 0);
 }
 
-static void what_is_found_may_be_anything(void **state)
+static void found_memory_may_hold_anything(void **state)
 {
 	uint32_t expected[PAGES];
 	struct volume_placement_fixture s;
@@ -496,31 +496,30 @@ static void what_is_found_may_be_anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_nobody_discarded_keeps_its_memory),
-		cmocka_unit_test(what_is_discarded_whole_is_given_back_but_for_the_reserve),
+		cmocka_unit_test(an_extent_not_discarded_keeps_its_memory),
+		cmocka_unit_test(a_discarded_extent_is_returned_except_the_reserve),
 		cmocka_unit_test(zeroes_that_are_to_have_memory_keep_it),
-		cmocka_unit_test(
-			what_is_written_where_no_memory_is_takes_the_reserve_which_is_filled_up),
-		cmocka_unit_test(what_has_memory_takes_none),
-		cmocka_unit_test(memory_in_use_is_taken_by_nobody),
+		cmocka_unit_test(a_write_without_memory_takes_the_reserve),
+		cmocka_unit_test(an_extent_with_memory_takes_none),
+		cmocka_unit_test(memory_in_use_is_not_taken),
 		cmocka_unit_test(without_memory_anywhere_a_write_is_refused),
-		cmocka_unit_test(memory_that_nobody_wants_any_more_is_not_taken),
+		cmocka_unit_test(unneeded_memory_is_not_taken),
 		cmocka_unit_test(a_donor_does_not_give_an_extent_memory_twice),
 		cmocka_unit_test(memory_is_not_given_back_while_it_is_written),
-		cmocka_unit_test(what_a_donor_was_not_told_is_its_memory_still),
-		cmocka_unit_test(what_is_being_given_back_stays_in_its_place),
-		cmocka_unit_test(who_is_slow_keeps_what_is_thin_and_may_have_room_later),
+		cmocka_unit_test(memory_not_returned_still_counts),
+		cmocka_unit_test(a_replica_being_returned_stays_in_place),
+		cmocka_unit_test(a_slow_donor_keeps_thin_extents),
 		cmocka_unit_test(memory_does_not_move_while_a_copy_of_it_is_under_way),
-		cmocka_unit_test(what_could_not_be_copied_is_not_believed),
-		cmocka_unit_test(a_copy_to_memory_that_is_gone_begins_anew_in_other),
+		cmocka_unit_test(a_chunk_not_copied_is_not_believed),
+		cmocka_unit_test(a_copy_to_lost_memory_restarts_in_other_memory),
 		cmocka_unit_test(memory_does_not_move_to_where_old_memory_is_used),
-		cmocka_unit_test(what_is_filled_from_nobody_is_given_back),
+		cmocka_unit_test(a_replica_without_a_source_is_returned),
 		cmocka_unit_test(a_first_write_that_fails_leaves_zeroes_a_later_one_leaves_doubt),
 		cmocka_unit_test(the_later_of_two_writes_decides_though_the_earlier_fails),
-		cmocka_unit_test(who_has_what_was_never_written_is_dropped_unless_he_is_the_last),
-		cmocka_unit_test(what_was_lost_is_whole_again_once_all_of_it_is_discarded),
+		cmocka_unit_test(an_unwritten_replica_is_dropped_unless_last),
+		cmocka_unit_test(a_lost_extent_recovers_once_discarded),
 		cmocka_unit_test(a_volume_grows_and_its_new_extents_want_memory),
-		cmocka_unit_test(what_is_found_may_be_anything),
+		cmocka_unit_test(found_memory_may_hold_anything),
 	};
 
 	return cmocka_run_group_tests_name("core volume memory", tests, NULL, NULL);

@@ -29,7 +29,7 @@ static void begin(struct volume_fixture *s, uint8_t donors, uint8_t replicas, co
 		weir_volume_granted(&s->v, &place);
 }
 
-static void extents_go_where_there_is_most_room_and_never_twice_to_one_donor(void **state)
+static void extents_go_to_the_emptiest_donor_and_never_twice_to_one(void **state)
 {
 	static const uint64_t room[] = { 100, 10, 11 };
 	struct weir_volume_census census;
@@ -56,7 +56,7 @@ static void without_room_for_the_second_replica_there_is_no_place(void **state)
 	assert_int_equal(weir_volume_census(&s.v).lean, 1);
 }
 
-static void what_nobody_wrote_is_not_lost_with_its_donors(void **state)
+static void an_unwritten_extent_is_not_lost_with_its_donors(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
 	struct weir_volume_placement place;
@@ -85,7 +85,7 @@ static void what_nobody_wrote_is_not_lost_with_its_donors(void **state)
 	assert_int_equal(weir_volume_next_placement(&s.v, &place), -ENOENT);
 }
 
-static void a_write_that_nobody_has_leaves_one_replica_that_decides(void **state)
+static void a_write_without_a_replica_leaves_one_survivor(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
 	struct weir_volume_write write;
@@ -118,7 +118,7 @@ static void begin_filling(struct volume_fixture *s, uint8_t replicas)
 	assert_int_equal(s->extents[0].replica[0].state, WEIR_REPLICA_FILLING);
 }
 
-static void what_is_being_filled_is_no_witness(void **state)
+static void a_filling_replica_is_no_witness(void **state)
 {
 	struct weir_volume_write write;
 	struct volume_fixture s;
@@ -139,7 +139,7 @@ static uint8_t copy_next(struct volume_fixture *s, struct weir_volume_copy_step 
 	return step->what;
 }
 
-static void a_copy_waits_for_older_writes_and_leaves_out_what_overtakes_it(void **state)
+static void a_copy_waits_for_older_writes_and_skips_overtaken_pages(void **state)
 {
 	struct weir_volume_write old, overtaking;
 	struct weir_volume_copy_step step;
@@ -164,7 +164,7 @@ static void a_copy_waits_for_older_writes_and_leaves_out_what_overtakes_it(void 
 	assert_int_equal(s.extents[0].replica[0].state, WEIR_REPLICA_VALID);
 }
 
-static void a_copy_that_is_broken_off_leaves_its_writes_to_the_next_one(void **state)
+static void an_aborted_copy_leaves_its_writes_to_the_next(void **state)
 {
 	struct weir_volume_write old, failing;
 	struct weir_volume_copy_step step;
@@ -218,7 +218,7 @@ static void memory_in_use_is_not_given_back(void **state)
 	assert_int_equal(place.slot, slot);
 }
 
-static void what_is_out_of_range_is_refused(void **state)
+static void values_out_of_range_are_refused(void **state)
 {
 	struct weir_volume_extent extent = { 0 };
 	struct weir_volume v;
@@ -264,7 +264,7 @@ static uint32_t reclaim(struct volume_fixture *s)
 	return reclaimed;
 }
 
-static void what_a_donor_wants_back_leaves_when_another_has_all_of_it(void **state)
+static void a_reclaimed_replica_leaves_when_another_is_complete(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
 	struct weir_volume_placement place;
@@ -288,7 +288,7 @@ static void what_a_donor_wants_back_leaves_when_another_has_all_of_it(void **sta
 	assert_int_equal(weir_volume_next_placement(&s.v, &place), -ENOENT);
 }
 
-static void what_holds_nothing_leaves_first(void **state)
+static void an_empty_extent_leaves_first(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
 	struct weir_volume_write write;
@@ -302,7 +302,7 @@ static void what_holds_nothing_leaves_first(void **state)
 	assert_false(s.extents[2].replica[0].leaves);
 }
 
-static void what_nobody_has_room_for_stays(void **state)
+static void a_replica_stays_if_no_donor_has_room(void **state)
 {
 	static const uint64_t room[] = { 8, 2 };
 	struct weir_volume_placement place;
@@ -324,7 +324,7 @@ static void what_nobody_has_room_for_stays(void **state)
 	assert_int_equal(weir_volume_next_placement(&s.v, &place), -ENOSPC);
 }
 
-static void a_donor_that_wants_it_back_no_longer_keeps_it_and_nobody_else(void **state)
+static void a_reclaiming_donor_loses_its_replica_alone(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
 	struct volume_fixture s;
@@ -340,7 +340,7 @@ static void a_donor_that_wants_it_back_no_longer_keeps_it_and_nobody_else(void *
 	assert_int_equal(weir_volume_census(&s.v).whole, 4);
 }
 
-static void what_leaves_is_filled_no_further(void **state)
+static void a_leaving_replica_is_filled_no_further(void **state)
 {
 	struct volume_fixture s;
 
@@ -354,21 +354,21 @@ static void what_leaves_is_filled_no_further(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(extents_go_where_there_is_most_room_and_never_twice_to_one_donor),
+		cmocka_unit_test(extents_go_to_the_emptiest_donor_and_never_twice_to_one),
 		cmocka_unit_test(without_room_for_the_second_replica_there_is_no_place),
-		cmocka_unit_test(what_nobody_wrote_is_not_lost_with_its_donors),
-		cmocka_unit_test(a_write_that_nobody_has_leaves_one_replica_that_decides),
-		cmocka_unit_test(what_is_being_filled_is_no_witness),
-		cmocka_unit_test(a_copy_waits_for_older_writes_and_leaves_out_what_overtakes_it),
-		cmocka_unit_test(a_copy_that_is_broken_off_leaves_its_writes_to_the_next_one),
+		cmocka_unit_test(an_unwritten_extent_is_not_lost_with_its_donors),
+		cmocka_unit_test(a_write_without_a_replica_leaves_one_survivor),
+		cmocka_unit_test(a_filling_replica_is_no_witness),
+		cmocka_unit_test(a_copy_waits_for_older_writes_and_skips_overtaken_pages),
+		cmocka_unit_test(an_aborted_copy_leaves_its_writes_to_the_next),
 		cmocka_unit_test(a_donor_that_is_being_mended_is_read_last),
 		cmocka_unit_test(memory_in_use_is_not_given_back),
-		cmocka_unit_test(what_is_out_of_range_is_refused),
-		cmocka_unit_test(what_a_donor_wants_back_leaves_when_another_has_all_of_it),
-		cmocka_unit_test(what_holds_nothing_leaves_first),
-		cmocka_unit_test(what_nobody_has_room_for_stays),
-		cmocka_unit_test(a_donor_that_wants_it_back_no_longer_keeps_it_and_nobody_else),
-		cmocka_unit_test(what_leaves_is_filled_no_further),
+		cmocka_unit_test(values_out_of_range_are_refused),
+		cmocka_unit_test(a_reclaimed_replica_leaves_when_another_is_complete),
+		cmocka_unit_test(an_empty_extent_leaves_first),
+		cmocka_unit_test(a_replica_stays_if_no_donor_has_room),
+		cmocka_unit_test(a_reclaiming_donor_loses_its_replica_alone),
+		cmocka_unit_test(a_leaving_replica_is_filled_no_further),
 	};
 
 	return cmocka_run_group_tests_name("core volume", tests, NULL, NULL);

@@ -807,7 +807,7 @@ static void add_counts(struct counts *sum, const struct counts *counts)
 		to[i] += from[i];
 }
 
-static void what_is_read_is_what_was_written_whatever_donors_do(void **state)
+static void reads_return_the_last_write_whatever_donors_do(void **state)
 {
 	struct counts sum = { 0 };
 
@@ -834,7 +834,7 @@ static void what_is_read_is_what_was_written_whatever_donors_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_read_is_what_was_written_whatever_donors_do),
+		cmocka_unit_test(reads_return_the_last_write_whatever_donors_do),
 	};
 
 	return cmocka_run_group_tests_name("core volume world", tests, NULL, NULL);
