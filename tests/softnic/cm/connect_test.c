@@ -222,7 +222,7 @@ static void a_rejection_for_ece_says_so(void **state)
 	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_REJECTED), 35);
 }
 
-static void where_nobody_listens_the_call_is_rejected(void **state)
+static void without_a_listener_the_call_is_rejected(void **state)
 {
 	struct cm_ends *e = *state;
 	struct ibv_qp_attr attr;
@@ -265,7 +265,7 @@ static void a_listener_that_comes_a_moment_later_is_reached(void **state)
 	rdma_ack_cm_event(event);
 }
 
-static void leaving_while_nobody_listens_is_silent(void **state)
+static void leaving_a_closed_listener_is_silent(void **state)
 {
 	struct cm_ends *e = *state;
 
@@ -293,7 +293,7 @@ static void a_request_not_fetched_is_turned_away_with_its_listener(void **state)
 	expect_silence(e->b_channel);
 }
 
-static void accepting_who_has_left_fails(void **state)
+static void accepting_a_peer_that_left_fails(void **state)
 {
 	struct cm_ends *e = *state;
 
@@ -411,12 +411,12 @@ int main(void)
 		TEST(more_reads_than_the_device_serves_are_refused),
 		TEST(a_rejection_carries_its_reason),
 		TEST(a_rejection_for_ece_says_so),
-		TEST(where_nobody_listens_the_call_is_rejected),
+		TEST(without_a_listener_the_call_is_rejected),
 		TEST(a_bound_port_that_does_not_listen_rejects),
 		TEST(a_listener_that_comes_a_moment_later_is_reached),
-		TEST(leaving_while_nobody_listens_is_silent),
+		TEST(leaving_a_closed_listener_is_silent),
 		TEST(a_request_not_fetched_is_turned_away_with_its_listener),
-		TEST(accepting_who_has_left_fails),
+		TEST(accepting_a_peer_that_left_fails),
 		TEST(the_caller_too_can_reject),
 		TEST(without_a_qp_the_user_establishes),
 		TEST(data_that_overtake_the_last_message_establish),

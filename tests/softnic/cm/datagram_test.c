@@ -119,7 +119,7 @@ static void a_request_destroyed_unanswered_is_rejected(void **state)
 	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_UNREACHABLE), 2);
 }
 
-static void where_nobody_listens_it_is_unsupported(void **state)
+static void without_a_listener_it_is_unsupported(void **state)
 {
 	struct cm_ends *e = *state;
 	uint16_t port;
@@ -316,7 +316,7 @@ int main(void)
 		TEST(an_answer_is_the_end_of_it),
 		TEST(a_rejection_is_unreachable_with_the_status_of_the_answer),
 		TEST(a_request_destroyed_unanswered_is_rejected),
-		TEST(where_nobody_listens_it_is_unsupported),
+		TEST(without_a_listener_it_is_unsupported),
 		TEST(too_much_private_data_are_refused),
 		TEST(its_qp_needs_a_key_and_no_connection),
 		TEST(a_qp_of_another_type_is_refused),

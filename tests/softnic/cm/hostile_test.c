@@ -251,7 +251,7 @@ static void one_that_answers_nonsense_spoils_the_question_only(void **state)
  * More silent callers than allowed at a time: the oldest are dropped, the latest stay, and a
  * caller that speaks is heard.
  */
-static void those_who_call_and_say_nothing_keep_nobody_out(void **state)
+static void silent_callers_keep_no_other_caller_out(void **state)
 {
 	enum { CALLERS = 400, PATIENT = 200 };
 	struct rdma_conn_param param = { .qp_num = 1 };
@@ -290,7 +290,7 @@ int main(void)
 		TEST(one_that_asks_nonsense_spoils_its_question_only),
 		TEST(a_listener_that_babbles_spoils_the_call_only),
 		TEST(one_that_answers_nonsense_spoils_the_question_only),
-		TEST(those_who_call_and_say_nothing_keep_nobody_out),
+		TEST(silent_callers_keep_no_other_caller_out),
 	};
 	const char *seed = getenv("WEIR_TEST_SEED");
 

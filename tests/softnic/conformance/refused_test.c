@@ -111,7 +111,7 @@ static int error_of(const void *made)
 	return made ? 0 : errno;
 }
 
-static void what_belongs_to_other_processes(void **state)
+static void objects_of_other_processes_are_refused(void **state)
 {
 	(void)state;
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_import_device, 0);
@@ -201,7 +201,7 @@ static void operations_of_later_devices(void **state)
 #endif
 }
 
-static void what_is_a_nics_own(void **state)
+static void options_of_a_nic_are_refused(void **state)
 {
 	struct ibv_counters_init_attr counters = { 0 };
 	struct ibv_qp_rate_limit_attr rate = { 0 };
@@ -226,7 +226,7 @@ static void what_is_a_nics_own(void **state)
 	REFUSES(EOPNOTSUPP, ibv_modify_qp_rate_limit, qp, &rate);
 }
 
-static void what_there_is_nothing_to_say_of(void **state)
+static void constant_answers(void **state)
 {
 	(void)state;
 	SAYS_ONLY(-1, ibv_get_device_index, "the kernel does not know the device", context->device);
@@ -357,14 +357,14 @@ static void parts_of_verbs_that_work(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_belongs_to_other_processes),
+		cmocka_unit_test(objects_of_other_processes_are_refused),
 		cmocka_unit_test(memory_that_is_not_the_programs),
 		cmocka_unit_test(extended_reliable_connections),
 		cmocka_unit_test(raw_packets_and_flows),
 		cmocka_unit_test(tags_that_the_device_matches),
 		cmocka_unit_test(operations_of_later_devices),
-		cmocka_unit_test(what_is_a_nics_own),
-		cmocka_unit_test(what_there_is_nothing_to_say_of),
+		cmocka_unit_test(options_of_a_nic_are_refused),
+		cmocka_unit_test(constant_answers),
 		cmocka_unit_test(rsockets),
 		cmocka_unit_test(parts_of_verbs_that_work),
 	};

@@ -104,7 +104,7 @@ static const struct manners patient = { .min_rnr_timer = 1,
 					.timeout = 18,
 					.retry_cnt = 7 };
 
-static void test_what_is_posted_while_the_port_is_down_is_done_when_it_is_up(void **state)
+static void test_posts_during_a_port_outage_complete_when_it_is_up(void **state)
 {
 	struct puppet_pair pair;
 	struct test_wr w;
@@ -175,7 +175,7 @@ static void test_registering_fails_at_its_limit(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void test_who_is_not_there_or_does_not_answer_is_told(void **state)
+static void test_an_absent_or_silent_peer_is_reported(void **state)
 {
 	struct puppet_pair pair;
 
@@ -335,10 +335,10 @@ static int tests(void)
 		cmocka_unit_test(test_a_storm_of_rnr_is_weathered_by_retries),
 		cmocka_unit_test(test_a_receiver_that_is_never_ready_uses_up_the_retries),
 		cmocka_unit_test(test_delays_add_up_and_keep_the_order),
-		cmocka_unit_test(test_what_is_posted_while_the_port_is_down_is_done_when_it_is_up),
+		cmocka_unit_test(test_posts_during_a_port_outage_complete_when_it_is_up),
 		cmocka_unit_test(test_a_port_that_stays_down_uses_up_the_retries),
 		cmocka_unit_test(test_registering_fails_at_its_limit),
-		cmocka_unit_test(test_who_is_not_there_or_does_not_answer_is_told),
+		cmocka_unit_test(test_an_absent_or_silent_peer_is_reported),
 		cmocka_unit_test(test_a_device_that_disappears_flushes_and_refuses),
 		cmocka_unit_test(test_the_same_seed_brings_the_same_faults),
 	};

@@ -211,7 +211,7 @@ static void test_delays_add_up_lose_nothing_and_keep_the_order(void **state)
 	}
 }
 
-static void test_what_is_sent_while_the_port_is_down_is_lost(void **state)
+static void test_datagrams_from_a_port_that_is_down_are_lost(void **state)
 {
 	struct datagram_pair t;
 	int type;
@@ -317,7 +317,7 @@ static void send_until_heard(struct datagram_pair *t, uint32_t qpn, uint32_t num
 	}
 }
 
-static void test_what_is_sent_to_a_port_that_is_down_is_lost(void **state)
+static void test_datagrams_to_a_port_that_is_down_are_lost(void **state)
 {
 	struct datagram_pair t;
 	uint32_t qpn;
@@ -359,7 +359,7 @@ static int play_device_that_goes(enum ibv_qp_type type)
 	return 0;
 }
 
-static void test_what_is_sent_when_the_device_has_gone_is_flushed(void **state)
+static void test_posts_to_a_removed_device_are_flushed(void **state)
 {
 	int type, status;
 	char text[16];
@@ -387,9 +387,9 @@ static int tests(void)
 		cmocka_unit_test(test_as_many_are_lost_as_was_asked_for),
 		cmocka_unit_test(test_a_storm_of_rnr_does_not_meet_them),
 		cmocka_unit_test(test_delays_add_up_lose_nothing_and_keep_the_order),
-		cmocka_unit_test(test_what_is_sent_while_the_port_is_down_is_lost),
-		cmocka_unit_test(test_what_is_sent_to_a_port_that_is_down_is_lost),
-		cmocka_unit_test(test_what_is_sent_when_the_device_has_gone_is_flushed),
+		cmocka_unit_test(test_datagrams_from_a_port_that_is_down_are_lost),
+		cmocka_unit_test(test_datagrams_to_a_port_that_is_down_are_lost),
+		cmocka_unit_test(test_posts_to_a_removed_device_are_flushed),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

@@ -10,7 +10,7 @@
 
 #include "softnic/control/option.h"
 
-static void what_is_right_is_taken(void **state)
+static void valid_settings_are_accepted(void **state)
 {
 	static const struct {
 		const char *text;
@@ -79,7 +79,7 @@ static void a_mistake_is_named_with_its_value_and_the_remedy(void **state)
 	}
 }
 
-static void what_is_fixed_at_the_start_is_no_fault(void **state)
+static void settings_fixed_at_the_start_are_no_fault(void **state)
 {
 	struct softnic_options o;
 	char why[16];
@@ -95,9 +95,9 @@ static void what_is_fixed_at_the_start_is_no_fault(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_right_is_taken),
+		cmocka_unit_test(valid_settings_are_accepted),
 		cmocka_unit_test(a_mistake_is_named_with_its_value_and_the_remedy),
-		cmocka_unit_test(what_is_fixed_at_the_start_is_no_fault),
+		cmocka_unit_test(settings_fixed_at_the_start_are_no_fault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,7 +191,7 @@ static struct ibv_cq *create_cq(const struct endpoint *e)
 }
 
 /* Each completion is taken once, whole, and no thread sleeps beside one. */
-static void test_what_many_ring_at_once_is_taken_once(void **state)
+static void test_concurrent_doorbells_are_taken_once(void **state)
 {
 	static struct doorbell_ringer ringers[RINGERS];
 	struct ibv_cq *cq;
@@ -242,7 +242,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-static void test_what_a_guest_rang_counts_after_it_left(void **state)
+static void test_a_clients_doorbells_count_after_it_left(void **state)
 {
 	static struct doorbell_ringer ringers[GUESTS];
 	struct ibv_cq *cq;
@@ -269,7 +269,7 @@ static void test_what_a_guest_rang_counts_after_it_left(void **state)
 }
 
 /* Otherwise the next arm would take a new completion for an old one. */
-static void test_what_was_rung_unheard_by_who_left_hides_nothing(void **state)
+static void test_unheard_doorbells_of_a_client_that_left_hide_nothing(void **state)
 {
 	static struct doorbell_ringer own, client;
 	struct ibv_cq *cq;
@@ -405,7 +405,7 @@ static void test_a_pull_that_found_no_room_is_no_lost_event(void **state)
 	end_close(&e);
 }
 
-static void test_what_who_left_had_rung_is_an_event(void **state)
+static void test_rung_packets_of_a_client_that_left_raise_an_event(void **state)
 {
 	static struct doorbell_ringer client;
 	struct ibv_cq *cq;
@@ -428,7 +428,7 @@ static void test_what_who_left_had_rung_is_an_event(void **state)
 }
 
 /* The client was killed before marking the ready list, or between mark and ring. */
-static void test_what_who_left_had_not_rung_is_found(void **state)
+static void test_unrung_packets_of_a_client_that_left_are_found(void **state)
 {
 	static struct doorbell_ringer client;
 	struct ibv_cq *cq;
@@ -526,14 +526,14 @@ static void test_a_poll_looks_only_at_a_few_that_may_have_something(void **state
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_what_many_ring_at_once_is_taken_once),
-		cmocka_unit_test(test_what_a_guest_rang_counts_after_it_left),
-		cmocka_unit_test(test_what_was_rung_unheard_by_who_left_hides_nothing),
+		cmocka_unit_test(test_concurrent_doorbells_are_taken_once),
+		cmocka_unit_test(test_a_clients_doorbells_count_after_it_left),
+		cmocka_unit_test(test_unheard_doorbells_of_a_client_that_left_hide_nothing),
 		cmocka_unit_test(test_one_arm_gives_one_event_however_many_ring),
 		cmocka_unit_test(test_a_pull_for_nothing_gives_no_more_events_than_arms),
 		cmocka_unit_test(test_a_pull_that_found_no_room_is_no_lost_event),
-		cmocka_unit_test(test_what_who_left_had_rung_is_an_event),
-		cmocka_unit_test(test_what_who_left_had_not_rung_is_found),
+		cmocka_unit_test(test_rung_packets_of_a_client_that_left_raise_an_event),
+		cmocka_unit_test(test_unrung_packets_of_a_client_that_left_are_found),
 		cmocka_unit_test(test_a_poll_looks_only_at_a_few_that_may_have_something),
 	};
 

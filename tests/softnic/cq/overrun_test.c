@@ -45,7 +45,7 @@ static void expect_overrun(struct endpoint *e)
 	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
 }
 
-static void test_one_completion_too_many_ends_what_uses_the_queue(void **state)
+static void test_an_overrun_ends_the_queue_pairs_of_the_cq(void **state)
 {
 	struct puppet_pair pair;
 	int i;
@@ -102,7 +102,7 @@ static void test_a_queue_that_many_fill_together_overruns_when_it_is_polled(void
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void test_what_a_smaller_size_does_not_hold_overruns(void **state)
+static void test_entries_beyond_a_smaller_size_overrun(void **state)
 {
 	struct puppet_pair pair;
 
@@ -116,7 +116,7 @@ static void test_what_a_smaller_size_does_not_hold_overruns(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void test_who_says_so_may_overrun(void **state)
+static void test_a_cq_with_ignore_overrun_may_overrun(void **state)
 {
 	struct puppet_pair pair;
 	int i;
@@ -135,11 +135,11 @@ static void test_who_says_so_may_overrun(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_one_completion_too_many_ends_what_uses_the_queue),
+		cmocka_unit_test(test_an_overrun_ends_the_queue_pairs_of_the_cq),
 		cmocka_unit_test(test_a_peer_that_sends_too_many_ends_it_as_well),
 		cmocka_unit_test(test_a_queue_that_many_fill_together_overruns_when_it_is_polled),
-		cmocka_unit_test(test_what_a_smaller_size_does_not_hold_overruns),
-		cmocka_unit_test(test_who_says_so_may_overrun),
+		cmocka_unit_test(test_entries_beyond_a_smaller_size_overrun),
+		cmocka_unit_test(test_a_cq_with_ignore_overrun_may_overrun),
 	};
 
 	return cmocka_run_group_tests_name("softnic overruns", all, NULL, NULL);

@@ -89,7 +89,7 @@ static void test_completions_are_read_one_by_one(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void test_what_is_left_at_the_end_of_a_poll_is_still_there(void **state)
+static void test_entries_left_at_the_end_of_a_poll_remain(void **state)
 {
 	struct puppet_pair pair;
 	struct test_wr w;
@@ -180,7 +180,7 @@ static void test_completions_say_when_they_came_about(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void test_what_it_cannot_tell_is_refused(void **state)
+static void test_unsupported_fields_are_refused(void **state)
 {
 	struct ibv_cq_init_attr_ex init = { .cqe = 1 };
 	struct ibv_poll_cq_attr attr = { .comp_mask = 1 };
@@ -229,7 +229,7 @@ static void test_a_queue_that_is_polled_does_not_overrun(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_there(void **state)
+static void test_a_resize_must_hold_the_entries(void **state)
 {
 	struct puppet_pair pair;
 	int i;
@@ -253,7 +253,7 @@ static void test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_th
 }
 
 /* As in the providers of NICs: a program must poll before destroying a queue pair. */
-static void test_what_was_not_polled_goes_with_its_queue_pair(void **state)
+static void test_unpolled_entries_go_with_their_queue_pair(void **state)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -339,14 +339,13 @@ static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_completions_are_read_one_by_one),
-		cmocka_unit_test(test_what_is_left_at_the_end_of_a_poll_is_still_there),
+		cmocka_unit_test(test_entries_left_at_the_end_of_a_poll_remain),
 		cmocka_unit_test(test_a_receive_says_all_it_was_asked_for),
 		cmocka_unit_test(test_completions_say_when_they_came_about),
-		cmocka_unit_test(test_what_it_cannot_tell_is_refused),
+		cmocka_unit_test(test_unsupported_fields_are_refused),
 		cmocka_unit_test(test_a_queue_that_is_polled_does_not_overrun),
-		cmocka_unit_test(
-			test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_there),
-		cmocka_unit_test(test_what_was_not_polled_goes_with_its_queue_pair),
+		cmocka_unit_test(test_a_resize_must_hold_the_entries),
+		cmocka_unit_test(test_unpolled_entries_go_with_their_queue_pair),
 		cmocka_unit_test_setup_teardown(test_a_question_is_polled_before_its_answer,
 						pair_up, pair_down),
 	};

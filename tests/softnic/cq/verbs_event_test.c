@@ -71,7 +71,7 @@ static void leave_two(struct puppet_pair *pair)
 	assert_int_equal(tell(&pair->p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_SUCCESS);
 }
 
-static void test_an_arm_fires_for_what_came_since_the_last_event(void **state)
+static void test_an_arm_fires_for_entries_since_the_last_event(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
@@ -93,7 +93,7 @@ static void test_an_arm_fires_for_what_came_since_the_last_event(void **state)
 	tell(&pair->p, ORDER_POLL, 0, 0, 0);
 }
 
-static void test_what_came_before_an_event_was_taken_is_news(void **state)
+static void test_entries_before_an_event_is_taken_raise_another(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
@@ -120,7 +120,7 @@ static void test_what_came_before_an_event_was_taken_is_news(void **state)
  * perftest before 23.07 arms, polls at most 16 completions, then expects an event for the rest
  * too.
  */
-static void test_what_a_poll_left_is_news(void **state)
+static void test_entries_left_by_a_poll_raise_an_event(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
@@ -212,7 +212,7 @@ static void test_an_arm_that_has_rung_is_not_the_next_one(void **state)
 }
 
 /* Some programs watch many channels in one epoll, edge-triggered. */
-static void test_each_event_is_a_change_to_who_watches_for_changes(void **state)
+static void test_each_event_is_edge_triggered(void **state)
 {
 	struct epoll_event watched = { .events = EPOLLIN | EPOLLET }, told;
 	struct puppet_pair *pair = *state;
@@ -280,7 +280,7 @@ static void set_handler(int flags)
 }
 
 /* With SA_RESTART, as perftest's alarm handler has. */
-static void test_who_waits_goes_on_after_a_signal_whose_handler_says_so(void **state)
+static void test_a_waiter_resumes_after_a_restarting_signal(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct event_waiter s;
@@ -300,7 +300,7 @@ static void test_who_waits_goes_on_after_a_signal_whose_handler_says_so(void **s
 	signal(SIGUSR1, SIG_DFL);
 }
 
-static void test_who_waits_is_interrupted_by_any_other_signal(void **state)
+static void test_a_waiter_is_interrupted_by_any_other_signal(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct event_waiter s;
@@ -318,7 +318,7 @@ static void test_who_waits_is_interrupted_by_any_other_signal(void **state)
 }
 
 /* Whichever thread wakes first. */
-static void test_each_of_many_who_wait_gets_an_event(void **state)
+static void test_each_of_many_waiters_gets_an_event(void **state)
 {
 	enum { SLEEPERS = 4 };
 	struct puppet_pair *pair = *state;
@@ -473,7 +473,7 @@ static struct ibv_qp *new_qp(struct puppet_pair *pair, struct ibv_comp_channel *
 	return qp;
 }
 
-static void test_destroying_takes_back_events_that_nobody_took(void **state)
+static void test_destroying_discards_unread_events(void **state)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
@@ -492,7 +492,7 @@ static void test_destroying_takes_back_events_that_nobody_took(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
-static void test_what_is_flushed_as_it_is_posted_is_news_however_long_the_list(void **state)
+static void test_posts_flushed_at_once_raise_an_event_for_any_length(void **state)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	struct ibv_recv_wr list[4] = { { .next = &list[1] },
@@ -528,25 +528,24 @@ static int tests(void)
 		cmocka_unit_test(test_without_an_arm_there_is_no_event),
 		cmocka_unit_test(test_one_arm_gives_one_event),
 		cmocka_unit_test(test_arming_twice_gives_one_event),
-		cmocka_unit_test(test_an_arm_fires_for_what_came_since_the_last_event),
-		cmocka_unit_test(test_what_came_before_an_event_was_taken_is_news),
-		cmocka_unit_test(test_what_a_poll_left_is_news),
+		cmocka_unit_test(test_an_arm_fires_for_entries_since_the_last_event),
+		cmocka_unit_test(test_entries_before_an_event_is_taken_raise_another),
+		cmocka_unit_test(test_entries_left_by_a_poll_raise_an_event),
 		cmocka_unit_test(
 			test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event),
 		cmocka_unit_test(test_a_channel_may_be_set_to_not_block),
 		cmocka_unit_test(test_an_arm_that_has_rung_is_not_the_next_one),
-		cmocka_unit_test(test_each_event_is_a_change_to_who_watches_for_changes),
-		cmocka_unit_test(test_who_waits_goes_on_after_a_signal_whose_handler_says_so),
-		cmocka_unit_test(test_who_waits_is_interrupted_by_any_other_signal),
-		cmocka_unit_test(test_each_of_many_who_wait_gets_an_event),
+		cmocka_unit_test(test_each_event_is_edge_triggered),
+		cmocka_unit_test(test_a_waiter_resumes_after_a_restarting_signal),
+		cmocka_unit_test(test_a_waiter_is_interrupted_by_any_other_signal),
+		cmocka_unit_test(test_each_of_many_waiters_gets_an_event),
 		cmocka_unit_test(test_a_send_is_complete_when_its_answer_is_there),
 		cmocka_unit_test(test_a_message_wakes_a_process_that_sleeps),
 		cmocka_unit_test(test_an_arm_for_solicited_ones_waits_for_one),
 		cmocka_unit_test(test_no_event_is_lost),
 		cmocka_unit_test(test_destroying_waits_for_the_acknowledgement),
-		cmocka_unit_test(test_destroying_takes_back_events_that_nobody_took),
-		cmocka_unit_test(
-			test_what_is_flushed_as_it_is_posted_is_news_however_long_the_list),
+		cmocka_unit_test(test_destroying_discards_unread_events),
+		cmocka_unit_test(test_posts_flushed_at_once_raise_an_event_for_any_length),
 	};
 
 	return cmocka_run_group_tests(all, pair_up, pair_down);

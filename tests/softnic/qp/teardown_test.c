@@ -56,7 +56,7 @@ static const struct page_case {
 	{ "nor written", PROT_NONE, ALL_ACCESS, EFAULT },
 };
 
-static void test_memory_is_registered_for_what_may_be_done_to_it(void **state)
+static void test_registered_memory_has_its_access_rights(void **state)
 {
 	char *map = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			 -1, 0),
@@ -153,7 +153,7 @@ static void test_a_peer_does_not_make_a_receive_longer_than_its_buffer(void **st
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void test_what_a_peer_says_arrived_twice_is_received_once(void **state)
+static void test_a_packet_reported_twice_is_received_once(void **state)
 {
 	struct puppet_pair pair;
 	struct ibv_wc wc;
@@ -261,7 +261,7 @@ static void test_once_deregistered_a_region_is_not_written_any_more(void **state
 		deregister_under_a_writer(i * 100);
 }
 
-static void test_a_killed_peer_ends_what_is_under_way(void **state)
+static void test_a_killed_peer_ends_work_requests_in_flight(void **state)
 {
 	struct ibv_async_event event;
 	struct puppet_pair pair;
@@ -454,7 +454,7 @@ static void test_a_child_may_open_the_device_for_itself(void **state)
 }
 
 /* Python's collector does so in a child, which inherits the garbage of its parent. */
-static void test_a_child_may_close_what_its_parent_opened(void **state)
+static void test_a_child_may_close_its_parents_objects(void **state)
 {
 	struct ibv_context *ctx;
 	struct ibv_device **list;
@@ -651,21 +651,21 @@ static void test_the_counters_can_be_read_from_outside(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_memory_is_registered_for_what_may_be_done_to_it),
+		cmocka_unit_test(test_registered_memory_has_its_access_rights),
 		cmocka_unit_test(test_once_deregistered_a_region_is_not_written_any_more),
-		cmocka_unit_test(test_a_killed_peer_ends_what_is_under_way),
+		cmocka_unit_test(test_a_killed_peer_ends_work_requests_in_flight),
 		cmocka_unit_test(test_a_killed_peer_wakes_a_sleeper),
 		cmocka_unit_test(test_a_peer_killed_while_it_is_written_to_gives_an_error),
 		cmocka_unit_test(test_a_peer_that_closed_and_ended_is_no_error),
 		cmocka_unit_test(test_a_peer_does_not_post_receives_for_us),
 		cmocka_unit_test(test_a_peer_does_not_make_a_receive_longer_than_its_buffer),
-		cmocka_unit_test(test_what_a_peer_says_arrived_twice_is_received_once),
+		cmocka_unit_test(test_a_packet_reported_twice_is_received_once),
 		cmocka_unit_test(test_a_peer_that_overruns_the_arrivals_fails_its_connection),
 		cmocka_unit_test(test_a_peer_that_dies_about_to_ring_is_no_lost_event),
 		cmocka_unit_test(test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long),
 #ifndef __SANITIZE_THREAD__
 		cmocka_unit_test(test_a_child_may_open_the_device_for_itself),
-		cmocka_unit_test(test_a_child_may_close_what_its_parent_opened),
+		cmocka_unit_test(test_a_child_may_close_its_parents_objects),
 		cmocka_unit_test(test_a_child_finds_no_lock_held_and_room_in_its_tables),
 		cmocka_unit_test(test_a_child_has_no_way_to_the_memory_of_others),
 		cmocka_unit_test(test_a_child_that_lives_on_does_not_hide_a_death),

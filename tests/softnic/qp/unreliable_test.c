@@ -14,7 +14,7 @@
 #include "softnic/qp/qp.h"
 
 /* The first send looks up the other end before the post returns. */
-static void test_what_a_process_sends_itself_is_done_when_it_is_posted(void **state)
+static void test_a_send_to_the_own_process_completes_at_once(void **state)
 {
 	struct ibv_wc wc;
 	struct datagram_pair t;
@@ -195,7 +195,7 @@ static int mapped_queue_pairs(void)
 }
 
 /* Each segment is mapped twice: by its owner, and by the sender. */
-static void test_who_sends_to_one_after_the_other_keeps_none_that_has_gone(void **state)
+static void test_a_sender_keeps_no_peer_that_has_gone(void **state)
 {
 	enum { MANY = 20 };
 	uint64_t give_up_ms;
@@ -232,12 +232,12 @@ static void test_who_sends_to_one_after_the_other_keeps_none_that_has_gone(void 
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_what_a_process_sends_itself_is_done_when_it_is_posted),
+		cmocka_unit_test(test_a_send_to_the_own_process_completes_at_once),
 		cmocka_unit_test(test_a_receive_that_a_dead_process_had_is_received_into),
 		cmocka_unit_test(test_a_receive_that_was_given_back_is_received_into),
 		cmocka_unit_test(test_the_end_of_a_process_is_no_answer_from_another),
 		cmocka_unit_test(test_senders_that_are_killed_leave_every_receive_usable),
-		cmocka_unit_test(test_who_sends_to_one_after_the_other_keeps_none_that_has_gone),
+		cmocka_unit_test(test_a_sender_keeps_no_peer_that_has_gone),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

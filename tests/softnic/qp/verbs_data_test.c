@@ -21,7 +21,7 @@ static void fill(uint8_t *at, size_t length, uint32_t seed)
 
 static const uint32_t sizes[] = { 1, 7, 4096, 65536, 65537, 1 << 20, (1 << 20) + 1, 2 << 20 };
 
-static void test_what_is_written_can_be_read_back(void **state)
+static void test_written_bytes_can_be_read_back(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
@@ -191,7 +191,7 @@ static void test_completions_come_in_the_order_of_the_posts(void **state)
 		assert_int_equal(wait_wc(e).wr_id, i);
 }
 
-static void test_compare_and_swap_swaps_only_what_it_expects(void **state)
+static void test_compare_and_swap_swaps_only_the_expected_value(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
@@ -286,7 +286,7 @@ static void test_one_sided_work_takes_none_of_the_targets_time(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_what_is_written_can_be_read_back),
+		cmocka_unit_test(test_written_bytes_can_be_read_back),
 		cmocka_unit_test(test_a_send_lands_in_the_posted_buffer),
 		cmocka_unit_test(test_an_immediate_uses_up_a_receive_and_moves_the_bytes),
 		cmocka_unit_test(test_a_send_with_immediate_carries_both),
@@ -294,7 +294,7 @@ static int tests(void)
 		cmocka_unit_test(test_inline_data_may_change_after_the_post),
 		cmocka_unit_test(test_an_unsignalled_request_completes_silently),
 		cmocka_unit_test(test_completions_come_in_the_order_of_the_posts),
-		cmocka_unit_test(test_compare_and_swap_swaps_only_what_it_expects),
+		cmocka_unit_test(test_compare_and_swap_swaps_only_the_expected_value),
 		cmocka_unit_test(test_additions_from_two_processes_all_count),
 		cmocka_unit_test(test_threads_may_post_to_one_queue_pair),
 		cmocka_unit_test(test_one_sided_work_takes_none_of_the_targets_time),

@@ -71,7 +71,7 @@ static void test_a_queue_pair_may_send_to_itself(void **state)
  * Each unwanted message is sent and completes. Then a wanted one arrives in the receive left
  * over.
  */
-static void test_what_is_not_wanted_is_dropped(void **state)
+static void test_unwanted_datagrams_are_dropped(void **state)
 {
 	struct ibv_ah *nowhere;
 	struct datagram_pair t;
@@ -128,7 +128,7 @@ static void test_a_datagram_larger_than_the_mtu_stops_the_send_queue(void **stat
 	two_down(&t);
 }
 
-static void test_datagrams_and_connections_post_only_what_they_have(void **state)
+static void test_posting_refuses_opcodes_of_other_transports(void **state)
 {
 	struct datagram_pair t;
 	struct test_wr w;
@@ -205,9 +205,9 @@ static int tests(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_a_datagram_arrives_with_its_addresses),
 		cmocka_unit_test(test_a_queue_pair_may_send_to_itself),
-		cmocka_unit_test(test_what_is_not_wanted_is_dropped),
+		cmocka_unit_test(test_unwanted_datagrams_are_dropped),
 		cmocka_unit_test(test_a_datagram_larger_than_the_mtu_stops_the_send_queue),
-		cmocka_unit_test(test_datagrams_and_connections_post_only_what_they_have),
+		cmocka_unit_test(test_posting_refuses_opcodes_of_other_transports),
 		cmocka_unit_test(test_a_datagram_finds_a_queue_pair_that_was_reset),
 		cmocka_unit_test(test_an_unreliable_connection_drops_and_goes_on),
 	};

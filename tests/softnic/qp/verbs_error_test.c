@@ -251,7 +251,7 @@ static void lose_memory(const struct lost_case *c)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void test_who_lost_its_own_memory_fails_alone(void **state)
+static void test_a_queue_pair_with_lost_memory_fails_alone(void **state)
 {
 	unsigned int i;
 
@@ -447,7 +447,7 @@ static void test_a_peer_in_the_error_state_does_not_answer(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void test_the_error_is_polled_before_what_it_flushed(void **state)
+static void test_the_error_is_polled_before_the_flushed_entries(void **state)
 {
 	struct puppet_pair pair;
 	struct test_wr w;
@@ -512,7 +512,7 @@ static int tests(void)
 		cmocka_unit_test(test_access_is_checked),
 		cmocka_unit_test(test_reads_and_atomics_need_a_depth_at_both_ends),
 		cmocka_unit_test(test_a_region_of_another_domain_is_refused),
-		cmocka_unit_test(test_who_lost_its_own_memory_fails_alone),
+		cmocka_unit_test(test_a_queue_pair_with_lost_memory_fails_alone),
 		cmocka_unit_test(test_a_receive_that_is_too_short_fails_at_both_ends),
 		cmocka_unit_test(test_a_receive_with_a_wrong_key_fails_at_both_ends),
 		cmocka_unit_test(test_a_receive_into_lost_memory_fails_at_both_ends),
@@ -521,7 +521,7 @@ static int tests(void)
 		cmocka_unit_test(test_after_an_error_the_rest_is_flushed_in_order),
 		cmocka_unit_test(test_in_the_error_state_posts_are_flushed),
 		cmocka_unit_test(test_a_peer_in_the_error_state_does_not_answer),
-		cmocka_unit_test(test_the_error_is_polled_before_what_it_flushed),
+		cmocka_unit_test(test_the_error_is_polled_before_the_flushed_entries),
 		cmocka_unit_test(test_a_number_that_is_nobodys_does_not_answer),
 		cmocka_unit_test(test_two_ends_of_one_process_connect),
 	};

@@ -216,7 +216,7 @@ static void test_a_packets_number_has_24_bits(void **state)
 	end_close(&e);
 }
 
-static void test_a_query_says_what_was_set(void **state)
+static void test_a_query_returns_the_set_attributes(void **state)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -274,7 +274,7 @@ static void test_a_queue_pair_can_be_used_again_after_a_reset(void **state)
 	end_close(&b);
 }
 
-static void test_posting_refuses_what_is_wrong_and_keeps_what_was_before_it(void **state)
+static void test_posting_refuses_a_bad_request_and_keeps_earlier_ones(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
@@ -351,7 +351,7 @@ static void test_posting_needs_a_state_that_can(void **state)
 	end_close(&e);
 }
 
-static void test_registering_refuses_what_is_wrong(void **state)
+static void test_registering_refuses_invalid_arguments(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
@@ -386,7 +386,7 @@ static void test_a_region_may_begin_at_an_address_of_its_own(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void test_the_port_is_what_it_says(void **state)
+static void test_the_port_reports_its_attributes(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct ibv_context *ctx = pair->e.ctx;
@@ -469,16 +469,16 @@ static int tests(void)
 		cmocka_unit_test(test_a_value_beyond_its_limit_is_refused),
 		cmocka_unit_test(test_a_path_leads_to_an_address_of_this_host),
 		cmocka_unit_test(test_a_packets_number_has_24_bits),
-		cmocka_unit_test(test_a_query_says_what_was_set),
+		cmocka_unit_test(test_a_query_returns_the_set_attributes),
 		cmocka_unit_test_setup_teardown(test_a_drained_queue_waits_until_it_may_go_on,
 						pair_up, pair_down),
 		cmocka_unit_test(test_a_queue_pair_can_be_used_again_after_a_reset),
-		cmocka_unit_test(test_posting_refuses_what_is_wrong_and_keeps_what_was_before_it),
+		cmocka_unit_test(test_posting_refuses_a_bad_request_and_keeps_earlier_ones),
 		cmocka_unit_test(test_a_full_queue_refuses_one_more),
 		cmocka_unit_test(test_posting_needs_a_state_that_can),
-		cmocka_unit_test(test_registering_refuses_what_is_wrong),
+		cmocka_unit_test(test_registering_refuses_invalid_arguments),
 		cmocka_unit_test(test_a_region_may_begin_at_an_address_of_its_own),
-		cmocka_unit_test(test_the_port_is_what_it_says),
+		cmocka_unit_test(test_the_port_reports_its_attributes),
 	};
 
 	return cmocka_run_group_tests(all, pair_up, pair_down);

@@ -191,7 +191,7 @@ static void test_a_chain_is_posted_at_its_end_and_in_order(void **state)
 		assert_int_equal(wait_wc(e).wr_id, i);
 }
 
-static void test_what_is_aborted_or_wrong_leaves_nothing(void **state)
+static void test_an_aborted_or_invalid_post_leaves_nothing(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
@@ -226,7 +226,7 @@ static void test_what_is_aborted_or_wrong_leaves_nothing(void **state)
 	finish(e, ex, IBV_WC_RDMA_WRITE);
 }
 
-static void test_only_what_was_asked_for_is_there(void **state)
+static void test_only_requested_features_exist(void **state)
 {
 	struct ibv_qp *qp;
 	struct endpoint e;
@@ -266,9 +266,9 @@ static int tests(void)
 		cmocka_unit_test_setup_teardown(test_atomics_change_and_return, setup, pair_down),
 		cmocka_unit_test_setup_teardown(test_a_chain_is_posted_at_its_end_and_in_order,
 						setup, pair_down),
-		cmocka_unit_test_setup_teardown(test_what_is_aborted_or_wrong_leaves_nothing, setup,
-						pair_down),
-		cmocka_unit_test(test_only_what_was_asked_for_is_there),
+		cmocka_unit_test_setup_teardown(test_an_aborted_or_invalid_post_leaves_nothing,
+						setup, pair_down),
+		cmocka_unit_test(test_only_requested_features_exist),
 	};
 
 	return cmocka_run_group_tests_name("softnic ibv_wr", all, NULL, NULL);

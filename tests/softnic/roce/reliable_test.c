@@ -434,7 +434,7 @@ static void test_the_window_bounds_packets_in_flight(void **state)
 	roce_expect_completion(&a, ROCE_SUCCESS);
 }
 
-static void test_what_the_transport_lacks_is_not_posted(void **state)
+static void test_operations_that_the_transport_lacks_are_refused(void **state)
 {
 	struct roce_wqe wqe = { .op = ROCE_OP_READ, .length = ROCE_MESSAGE_MAX };
 	int i;
@@ -477,7 +477,7 @@ int main(void)
 				       setup),
 		cmocka_unit_test_setup(test_without_credits_one_packet_goes, setup),
 		cmocka_unit_test_setup(test_the_window_bounds_packets_in_flight, setup),
-		cmocka_unit_test_setup(test_what_the_transport_lacks_is_not_posted, setup),
+		cmocka_unit_test_setup(test_operations_that_the_transport_lacks_are_refused, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void test_uc_drops_a_message_with_a_gap(void **state)
 	assert_int_equal(b.arrivals[0].bytes, 7);
 }
 
-static void test_uc_begins_anew_after_a_lost_end(void **state)
+static void test_uc_resumes_with_the_next_message_after_a_lost_end(void **state)
 {
 	(void)state;
 	post_three(ROCE_OP_WRITE_IMM, ROCE_WRITE_FIRST, ROCE_WRITE_LAST_IMM);
@@ -103,7 +103,7 @@ static void test_uc_recovers_from_a_forged_psn(void **state)
 	assert_int_equal(b.num_arrivals, 2);
 }
 
-static void test_uc_drops_what_the_peer_may_not_do(void **state)
+static void test_uc_drops_a_forbidden_access(void **state)
 {
 	(void)state;
 	b.revoked = true;
@@ -145,7 +145,7 @@ static void test_ud_sends_the_queue_pairs_qkey_for_a_controlled_one(void **state
 	assert_int_equal(sent.p.qkey, 0x1ee7);
 }
 
-static void test_ud_drops_what_does_not_fit(void **state)
+static void test_ud_drops_a_datagram_that_does_not_fit(void **state)
 {
 	struct roce_wqe wqe = { .op = ROCE_OP_SEND, .length = FIXTURE_MTU + 1 };
 
@@ -187,14 +187,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_uc_delivers_without_acknowledgement, setup_uc),
 		cmocka_unit_test_setup(test_uc_drops_a_message_with_a_gap, setup_uc),
-		cmocka_unit_test_setup(test_uc_begins_anew_after_a_lost_end, setup_uc),
+		cmocka_unit_test_setup(test_uc_resumes_with_the_next_message_after_a_lost_end,
+				       setup_uc),
 		cmocka_unit_test_setup(test_uc_delivers_no_message_twice, setup_uc),
 		cmocka_unit_test_setup(test_uc_recovers_from_a_forged_psn, setup_uc),
-		cmocka_unit_test_setup(test_uc_drops_what_the_peer_may_not_do, setup_uc),
+		cmocka_unit_test_setup(test_uc_drops_a_forbidden_access, setup_uc),
 		cmocka_unit_test_setup(test_ud_delivers_behind_the_grh, setup_ud),
 		cmocka_unit_test_setup(test_ud_sends_the_queue_pairs_qkey_for_a_controlled_one,
 				       setup_ud),
-		cmocka_unit_test_setup(test_ud_drops_what_does_not_fit, setup_ud),
+		cmocka_unit_test_setup(test_ud_drops_a_datagram_that_does_not_fit, setup_ud),
 		cmocka_unit_test_setup(test_ud_takes_multicast, setup_ud),
 	};
 

@@ -172,7 +172,7 @@ static void expect_many(struct recv_sink *s, enum ibv_wc_status status, uint32_t
 	assert_int_equal(n, wanted);
 }
 
-static void test_what_a_dead_process_had_of_a_full_queue_comes_back(void **state)
+static void test_a_dead_processs_slots_of_a_full_queue_return(void **state)
 {
 	struct recv_sink *s = sink_open(IBV_QPT_UD, false, MANY);
 	uint32_t i;
@@ -192,7 +192,7 @@ static void test_what_a_dead_process_had_of_a_full_queue_comes_back(void **state
 }
 
 /* The earlier arrival of a receive must not count as a new arrival. */
-static void test_what_a_dead_process_had_comes_back_after_it_once_arrived(void **state)
+static void test_a_dead_processs_slots_return_after_it_arrived(void **state)
 {
 	struct recv_sink *s = sink_open(IBV_QPT_UD, false, 8);
 
@@ -247,7 +247,7 @@ static struct recv_sink *sink_open_taken(void)
 	}
 }
 
-static void test_what_a_peer_had_of_a_full_srq_is_flushed(void **state)
+static void test_a_peers_receives_of_a_full_srq_are_flushed(void **state)
 {
 	struct recv_sink *s = sink_open_taken();
 	uint32_t i;
@@ -261,7 +261,7 @@ static void test_what_a_peer_had_of_a_full_srq_is_flushed(void **state)
 	sink_close(s);
 }
 
-static void test_what_was_not_polled_goes_back_to_a_full_srq(void **state)
+static void test_unpolled_receives_return_to_a_full_srq(void **state)
 {
 	struct recv_sink *s = sink_open_taken();
 	struct timespec until;
@@ -282,7 +282,7 @@ static void test_what_was_not_polled_goes_back_to_a_full_srq(void **state)
 }
 
 /* A process sent to two queue pairs of one SRQ. */
-static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
+static void test_a_message_for_another_queue_pair_stays_there(void **state)
 {
 	struct recv_sink *s = sink_open(IBV_QPT_UD, true, 2);
 	struct rq_receive r;
@@ -312,7 +312,7 @@ static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
 }
 
 /* A peer adds as many false arrivals as possible; messages of an honest peer still arrive. */
-static void test_what_arrives_after_nonsense_is_polled(void **state)
+static void test_messages_after_an_invalid_one_are_polled(void **state)
 {
 	struct recv_sink *s = sink_open(IBV_QPT_UD, false, 8);
 	uint32_t i;
@@ -332,12 +332,12 @@ static void test_what_arrives_after_nonsense_is_polled(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_what_a_dead_process_had_of_a_full_queue_comes_back),
-		cmocka_unit_test(test_what_a_dead_process_had_comes_back_after_it_once_arrived),
-		cmocka_unit_test(test_what_a_peer_had_of_a_full_srq_is_flushed),
-		cmocka_unit_test(test_what_was_not_polled_goes_back_to_a_full_srq),
-		cmocka_unit_test(test_what_came_in_for_another_queue_pair_stays_its_own),
-		cmocka_unit_test(test_what_arrives_after_nonsense_is_polled),
+		cmocka_unit_test(test_a_dead_processs_slots_of_a_full_queue_return),
+		cmocka_unit_test(test_a_dead_processs_slots_return_after_it_arrived),
+		cmocka_unit_test(test_a_peers_receives_of_a_full_srq_are_flushed),
+		cmocka_unit_test(test_unpolled_receives_return_to_a_full_srq),
+		cmocka_unit_test(test_a_message_for_another_queue_pair_stays_there),
+		cmocka_unit_test(test_messages_after_an_invalid_one_are_polled),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

@@ -163,7 +163,7 @@ static void test_positions_that_wrap_around_go_on(void **state)
 	ring_fini(&ring);
 }
 
-static void test_who_comes_too_late_takes_nothing(void **state)
+static void test_a_late_taker_takes_nothing(void **state)
 {
 	struct rq_receive first, second;
 	struct rq_result result;
@@ -186,7 +186,7 @@ static void test_who_comes_too_late_takes_nothing(void **state)
 }
 
 /* The owner gave up on a taker, which then goes on. */
-static void test_what_was_taken_back_is_not_finished(void **state)
+static void test_a_revoked_receive_is_not_completed(void **state)
 {
 	struct rq_result result;
 	struct rq_receive r;
@@ -207,7 +207,7 @@ static void test_what_was_taken_back_is_not_finished(void **state)
 }
 
 /* A dying taker leaves the head or tail hint behind; the next taker moves the hint. */
-static void test_a_hint_left_behind_stops_nobody(void **state)
+static void test_a_stale_hint_stops_no_peer(void **state)
 {
 	struct rq_result result;
 	struct rq_sides ring;
@@ -370,7 +370,7 @@ static uint32_t take_back(struct rq_sides *ring, uint32_t taker)
 }
 
 /* The taker holds the receive, is about to pass it on, or has just passed it on. */
-static void test_what_a_dead_taker_had_is_found_by_its_name(void **state)
+static void test_a_dead_takers_receives_are_found_by_its_name(void **state)
 {
 	struct rq_result result;
 	struct rq_receive r;
@@ -453,13 +453,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_receives_are_taken_in_the_order_posted),
 		cmocka_unit_test(test_positions_that_wrap_around_go_on),
-		cmocka_unit_test(test_who_comes_too_late_takes_nothing),
-		cmocka_unit_test(test_what_was_taken_back_is_not_finished),
-		cmocka_unit_test(test_a_hint_left_behind_stops_nobody),
+		cmocka_unit_test(test_a_late_taker_takes_nothing),
+		cmocka_unit_test(test_a_revoked_receive_is_not_completed),
+		cmocka_unit_test(test_a_stale_hint_stops_no_peer),
 		cmocka_unit_test(test_the_first_to_find_too_few_left_tells),
 		cmocka_unit_test(test_nonsense_is_refused_and_ends),
 		cmocka_unit_test(test_many_threads_take_each_receive_once),
-		cmocka_unit_test(test_what_a_dead_taker_had_is_found_by_its_name),
+		cmocka_unit_test(test_a_dead_takers_receives_are_found_by_its_name),
 		cmocka_unit_test(test_takers_that_are_killed_cost_nothing),
 	};
 

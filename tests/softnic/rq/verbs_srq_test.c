@@ -165,7 +165,7 @@ static bool poll_one(struct endpoint *e, struct ibv_wc *wc)
 }
 
 /* All receives come back, whatever the dead sender was doing. */
-static void test_who_dies_leaves_the_receives_to_the_others(void **state)
+static void test_a_dead_process_leaves_receives_to_others(void **state)
 {
 	struct srq_sink *s = *state;
 	struct puppet doomed, other;
@@ -241,7 +241,7 @@ static int tests(void)
 		ONE(test_one_limit_gives_one_event_when_fewer_are_left),
 		ONE(test_a_limit_that_is_reached_already_is_told_at_once),
 		ONE(test_in_error_the_last_receive_is_told_of),
-		ONE(test_who_dies_leaves_the_receives_to_the_others),
+		ONE(test_a_dead_process_leaves_receives_to_others),
 		ONE(test_senders_of_several_processes_share_the_receives),
 	};
 

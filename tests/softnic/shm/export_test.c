@@ -145,7 +145,7 @@ static const struct {
 	{ "huge pages", map_huge, false },
 };
 
-static void test_only_what_cannot_fail_under_a_peer_is_shared(void **state)
+static void test_only_memory_that_stays_valid_is_shared(void **state)
 {
 	struct endpoint e;
 	unsigned int i;
@@ -239,7 +239,7 @@ static void test_other_files_of_the_program_are_not_asked(void **state)
 	assert_int_equal(result, 1);
 }
 
-static void test_who_writes_to_it_maps_it_and_all_operations_reach_it(void **state)
+static void test_a_writer_maps_the_memory_for_all_operations(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
@@ -588,10 +588,9 @@ static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_other_files_of_the_program_are_not_asked),
-		cmocka_unit_test(test_only_what_cannot_fail_under_a_peer_is_shared),
-		cmocka_unit_test_setup_teardown(
-			test_who_writes_to_it_maps_it_and_all_operations_reach_it, pair_up,
-			pair_down),
+		cmocka_unit_test(test_only_memory_that_stays_valid_is_shared),
+		cmocka_unit_test_setup_teardown(test_a_writer_maps_the_memory_for_all_operations,
+						pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(test_a_peer_lets_go_after_the_last_region_is_gone,
 						pair_up, pair_down),
 		cmocka_unit_test(test_files_beyond_the_bound_are_not_shared_and_places_come_back),

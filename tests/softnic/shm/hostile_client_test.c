@@ -50,7 +50,7 @@ static int ask_from(uint32_t slot, uint32_t qpn, uint32_t from)
 	return m.value;
 }
 
-static void test_who_passes_for_another_gets_no_queue_pair(void **state)
+static void test_an_impostor_gets_no_queue_pair(void **state)
 {
 	struct puppet_pair *pair = *state;
 	uint32_t ours = pair->e.qp->qp_num, theirs = pair->p.name.qpn;
@@ -79,7 +79,7 @@ static int ask(int fd, const struct shm_msg *question, struct shm_msg *answer)
 }
 
 /* The client gives a true name, but no queue pair is connected to the client. */
-static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
+static void test_without_a_queue_pair_a_peer_reaches_no_memory(void **state)
 {
 	struct puppet_pair *pair = *state;
 	const struct shm_msg hello = { .type = MSG_HELLO }, nonsense = {
@@ -169,7 +169,7 @@ static int descriptors(void)
 }
 
 /* The first silent callers are dropped; every new caller is heard. */
-static void test_who_says_nothing_takes_few_descriptors(void **state)
+static void test_a_silent_client_takes_few_descriptors(void **state)
 {
 	const struct shm_msg nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
 	struct shm_msg m;
@@ -271,15 +271,15 @@ static void test_words_that_are_no_message_end_the_call(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test_setup_teardown(test_who_passes_for_another_gets_no_queue_pair,
-						pair_up, pair_down),
-		cmocka_unit_test_setup_teardown(test_who_has_no_queue_pair_gets_no_way_to_memory,
+		cmocka_unit_test_setup_teardown(test_an_impostor_gets_no_queue_pair, pair_up,
+						pair_down),
+		cmocka_unit_test_setup_teardown(test_without_a_queue_pair_a_peer_reaches_no_memory,
 						pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(
 			test_from_another_pid_namespace_nothing_is_made_to_fail, pair_up,
 			pair_down),
-		cmocka_unit_test_setup_teardown(test_who_says_nothing_takes_few_descriptors,
-						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_a_silent_client_takes_few_descriptors, pair_up,
+						pair_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_question_that_brings_descriptors_ends_the_call, pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(test_words_that_are_no_message_end_the_call,

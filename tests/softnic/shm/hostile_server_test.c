@@ -265,7 +265,7 @@ static void write_to(struct endpoint *e)
 }
 
 /* All in parallel, because the silent fakes take long. */
-static void test_whoever_answers_wrongly_breaks_its_own_connection(void **state)
+static void test_a_wrong_answer_breaks_its_own_connection(void **state)
 {
 	const struct manners hasty = { .min_rnr_timer = 1, .rnr_retry = 7, .timeout = 1 };
 	static struct fake_server fakes[ACTS];
@@ -310,7 +310,7 @@ static void test_whoever_answers_wrongly_breaks_its_own_connection(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_whoever_answers_wrongly_breaks_its_own_connection),
+		cmocka_unit_test(test_a_wrong_answer_breaks_its_own_connection),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

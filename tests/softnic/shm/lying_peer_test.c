@@ -248,7 +248,7 @@ static void work_with_a_liar(uint64_t seed)
 		end_close(&lanes[i]);
 }
 
-static void test_a_peer_that_lies_about_its_own_harms_nobody(void **state)
+static void test_a_lying_peer_harms_no_other_peer(void **state)
 {
 	struct puppet_pair *honest = *state;
 	uint64_t seed;
@@ -269,8 +269,8 @@ static void test_a_peer_that_lies_about_its_own_harms_nobody(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test_setup_teardown(test_a_peer_that_lies_about_its_own_harms_nobody,
-						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_a_lying_peer_harms_no_other_peer, pair_up,
+						pair_down),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

@@ -53,7 +53,7 @@ static const struct shm_msg hello = {
 	.type = MSG_HELLO,
 };
 
-static void what_is_refused_leaves_no_descriptor(void **state)
+static void a_refused_connection_leaves_no_descriptor(void **state)
 {
 	static const struct {
 		const char *name;
@@ -103,7 +103,7 @@ static void as_many_descriptors_as_there_may_be_arrive(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_refused_leaves_no_descriptor),
+		cmocka_unit_test(a_refused_connection_leaves_no_descriptor),
 		cmocka_unit_test(as_many_descriptors_as_there_may_be_arrive),
 	};
 

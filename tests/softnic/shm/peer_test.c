@@ -120,7 +120,7 @@ static void test_a_number_that_went_to_another_process_is_not_written_to(void **
 enum { GOODBYES = 2000 }; /* more than a socket holds */
 
 /* The stopped peer is told of each destroyed queue pair, and reads nothing. */
-static void test_a_stopped_peer_holds_up_nobody_who_leaves(void **state)
+static void test_a_stopped_peer_delays_no_leaving_process(void **state)
 {
 	struct puppet_pair pair;
 	struct endpoint e;
@@ -276,7 +276,7 @@ static int tests(void)
 		cmocka_unit_test_setup_teardown(test_an_idle_process_costs_no_cpu, pair_up,
 						pair_down),
 		cmocka_unit_test(test_a_number_that_went_to_another_process_is_not_written_to),
-		cmocka_unit_test(test_a_stopped_peer_holds_up_nobody_who_leaves),
+		cmocka_unit_test(test_a_stopped_peer_delays_no_leaving_process),
 		cmocka_unit_test(test_an_atomic_does_not_wait_for_ever_behind_one_that_is_stopped),
 		cmocka_unit_test(test_an_atomic_that_cannot_be_locked_fails_at_once),
 		cmocka_unit_test(test_an_answer_to_an_earlier_question_is_not_taken),

@@ -179,7 +179,7 @@ static struct ibv_qp *open_to_all(struct endpoint *e)
 	return qp;
 }
 
-static void test_only_who_may_attach_gets_memory(void **state)
+static void test_only_permitted_processes_get_memory(void **state)
 {
 	static const struct {
 		const char *name;
@@ -217,7 +217,7 @@ static void test_only_who_may_attach_gets_memory(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test_setup_teardown(test_only_who_may_attach_gets_memory, pair_up,
+		cmocka_unit_test_setup_teardown(test_only_permitted_processes_get_memory, pair_up,
 						pair_down),
 	};
 

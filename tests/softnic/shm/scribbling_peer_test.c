@@ -78,7 +78,7 @@ static void be_victim(uint64_t seed)
 	end_close(&victim);
 }
 
-static void test_a_peer_that_scribbles_crashes_nobody(void **state)
+static void test_a_scribbling_peer_crashes_no_other_peer(void **state)
 {
 	struct puppet_pair *honest = *state;
 	uint64_t seed;
@@ -231,7 +231,7 @@ static void assert_no_event_without_an_arm(struct endpoint *e)
 	assert_in_range(events, 1, 2);
 }
 
-static void test_whoever_sleeps_is_woken_beside_one_that_scribbles(void **state)
+static void test_a_sleeper_is_woken_beside_a_scribbling_peer(void **state)
 {
 	enum { MESSAGES = 2000 };
 	struct puppet_pair *pair = *state;
@@ -264,10 +264,10 @@ static void test_whoever_sleeps_is_woken_beside_one_that_scribbles(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test_setup_teardown(test_a_peer_that_scribbles_crashes_nobody, pair_up,
-						pair_down),
-		cmocka_unit_test_setup_teardown(
-			test_whoever_sleeps_is_woken_beside_one_that_scribbles, pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_a_scribbling_peer_crashes_no_other_peer,
+						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_a_sleeper_is_woken_beside_a_scribbling_peer,
+						pair_up, pair_down),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

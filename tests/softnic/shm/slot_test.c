@@ -129,7 +129,7 @@ static void receiver_up(struct endpoint *base, struct endpoint *e)
 }
 
 /* The second holder begins before the first is known to have ended; then softnic learns so. */
-static void test_what_the_dead_had_taken_comes_back_and_what_the_living_have_does_not(void **state)
+static void test_only_receives_of_the_dead_return(void **state)
 {
 	struct slot_sender dead, living;
 	struct endpoint base, e;
@@ -167,7 +167,7 @@ static void test_what_the_dead_had_taken_comes_back_and_what_the_living_have_doe
 
 enum { WORDS = 64 }; /* more than softnic reads before the next holder's greeting */
 
-static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
+static void test_the_slots_former_owners_last_message_is_received(void **state)
 {
 	struct shm_msg m = { .type = MSG_FILES }; /* ignored there */
 	struct slot_sender dead, living;
@@ -253,7 +253,7 @@ static void assert_we_do_not_call(int listening)
  * A holder that hangs up may have ended, and another process may hold the slot. Softnic asks
  * the second holder, and no third.
  */
-static void test_a_datagram_is_not_lost_with_who_had_the_slot(void **state)
+static void test_a_datagram_survives_the_slots_former_owner(void **state)
 {
 	struct endpoint base, e;
 	uint32_t slot;
@@ -281,7 +281,7 @@ static void test_a_datagram_is_not_lost_with_who_had_the_slot(void **state)
 }
 
 /* The timer may expire between the news of the absence and its handling. */
-static void test_who_is_known_not_to_be_there_is_not_asked_again(void **state)
+static void test_an_absent_peer_is_not_asked_again(void **state)
 {
 	struct endpoint base, e;
 	struct remote_qp *r;
@@ -314,11 +314,10 @@ static void test_who_is_known_not_to_be_there_is_not_asked_again(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(
-			test_what_the_dead_had_taken_comes_back_and_what_the_living_have_does_not),
-		cmocka_unit_test(test_the_last_words_of_who_had_the_slot_are_heard),
-		cmocka_unit_test(test_a_datagram_is_not_lost_with_who_had_the_slot),
-		cmocka_unit_test(test_who_is_known_not_to_be_there_is_not_asked_again),
+		cmocka_unit_test(test_only_receives_of_the_dead_return),
+		cmocka_unit_test(test_the_slots_former_owners_last_message_is_received),
+		cmocka_unit_test(test_a_datagram_survives_the_slots_former_owner),
+		cmocka_unit_test(test_an_absent_peer_is_not_asked_again),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

@@ -130,7 +130,7 @@ static void test_members_in_several_processes_get_all_of_it_in_order(void **stat
 	two_down(&c.t);
 }
 
-static void test_what_was_posted_is_sent_though_the_queue_pair_is_destroyed(void **state)
+static void test_posted_sends_survive_destroying_the_queue_pair(void **state)
 {
 	struct mcast_member m;
 	struct mcast_ends c;
@@ -178,7 +178,7 @@ static void wait_until_forgotten(struct endpoint *e)
  * Some members are killed before they are up. The survivor gets each datagram once, and nothing
  * hangs.
  */
-static void test_who_stays_gets_all_while_others_come_and_die(void **state)
+static void test_a_process_that_stays_gets_every_message(void **state)
 {
 	enum { VISITORS = 3, ROUNDS = 24, SENDS = 10 };
 	struct mcast_member visitors[VISITORS], *visitor;
@@ -219,8 +219,8 @@ static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_members_in_several_processes_get_all_of_it_in_order),
-		cmocka_unit_test(test_what_was_posted_is_sent_though_the_queue_pair_is_destroyed),
-		cmocka_unit_test(test_who_stays_gets_all_while_others_come_and_die),
+		cmocka_unit_test(test_posted_sends_survive_destroying_the_queue_pair),
+		cmocka_unit_test(test_a_process_that_stays_gets_every_message),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

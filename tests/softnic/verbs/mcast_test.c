@@ -34,7 +34,7 @@ static void check_addresses(const struct mcast_ends *c, bool is_ipv4)
 		assert_memory_equal(grh + GRH - 16, c->gid.raw, 16);
 }
 
-static void test_each_member_gets_it_and_nobody_else(void **state)
+static void test_each_member_and_no_other_gets_the_packet(void **state)
 {
 	struct mcast_ends c;
 	struct ibv_wc wc;
@@ -101,7 +101,7 @@ static void test_the_sender_gets_its_own_unless_it_blocks_that(void **state)
 	two_down(&c.t);
 }
 
-static void test_who_is_detached_gets_nothing(void **state)
+static void test_a_detached_member_gets_nothing(void **state)
 {
 	struct mcast_ends c;
 
@@ -229,7 +229,7 @@ static int attach_mute(const struct mcast_ends *c, uint32_t qpn)
 	return fd;
 }
 
-static void test_a_member_that_does_not_answer_keeps_it_from_nobody(void **state)
+static void test_a_silent_member_delays_no_other_member(void **state)
 {
 	uint64_t begin = now_ms();
 	int slot_fd, member_fd;
@@ -257,13 +257,13 @@ static void test_a_member_that_does_not_answer_keeps_it_from_nobody(void **state
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_each_member_gets_it_and_nobody_else),
+		cmocka_unit_test(test_each_member_and_no_other_gets_the_packet),
 		cmocka_unit_test(test_the_sender_gets_its_own_unless_it_blocks_that),
-		cmocka_unit_test(test_who_is_detached_gets_nothing),
+		cmocka_unit_test(test_a_detached_member_gets_nothing),
 		cmocka_unit_test(test_only_datagram_queue_pairs_and_groups_are_attached),
 		cmocka_unit_test(test_no_more_are_attached_than_the_device_says),
 		cmocka_unit_test(test_a_child_does_not_keep_its_parent_in_a_group),
-		cmocka_unit_test(test_a_member_that_does_not_answer_keeps_it_from_nobody),
+		cmocka_unit_test(test_a_silent_member_delays_no_other_member),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

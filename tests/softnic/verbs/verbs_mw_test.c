@@ -211,12 +211,12 @@ static void try_reaches(void **state, enum ibv_mw_type type)
 	}
 }
 
-static void test_a_window_of_type_1_grants_what_it_was_bound_to(void **state)
+static void test_a_window_of_type_1_grants_its_range_only(void **state)
 {
 	try_reaches(state, IBV_MW_TYPE_1);
 }
 
-static void test_a_window_of_type_2_grants_what_it_was_bound_to(void **state)
+static void test_a_window_of_type_2_grants_its_range_only(void **state)
 {
 	try_reaches(state, IBV_MW_TYPE_2);
 }
@@ -324,7 +324,7 @@ static void test_a_peer_invalidates_nothing_but_a_window_of_type_2(void **state)
 	assert_int_equal(reach_window(s, s->b.mr->rkey), IBV_WC_SUCCESS);
 }
 
-static void test_what_is_no_window_of_ones_own_cannot_be_invalidated(void **state)
+static void test_only_an_own_window_can_be_invalidated(void **state)
 {
 	struct mw_ends *s = *state;
 
@@ -574,7 +574,7 @@ static void test_a_parent_domain_is_its_domain(void **state)
 }
 
 /* Writes by a window's key go on until the invalidation is done; then no byte changes. */
-static void test_when_an_invalidation_is_done_nobody_copies_any_more(void **state)
+static void test_no_copy_is_under_way_after_an_invalidation(void **state)
 {
 	struct mw_ends *s = *state;
 	const uint32_t size = BUF_SIZE / 2;
@@ -607,8 +607,8 @@ static void test_when_an_invalidation_is_done_nobody_copies_any_more(void **stat
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_a_window_of_type_1_grants_what_it_was_bound_to),
-		cmocka_unit_test(test_a_window_of_type_2_grants_what_it_was_bound_to),
+		cmocka_unit_test(test_a_window_of_type_1_grants_its_range_only),
+		cmocka_unit_test(test_a_window_of_type_2_grants_its_range_only),
 		ONE(test_the_next_bind_of_type_1_takes_the_old_key_back),
 		ONE(test_a_bind_to_nothing_unbinds_type_1),
 		ONE(test_type_1_is_reached_through_any_queue_pair_of_the_domain),
@@ -616,7 +616,7 @@ static int tests(void)
 		TWO(test_type_2_is_invalidated_by_its_owner_and_bound_again),
 		TWO(test_type_2_is_invalidated_by_its_peer),
 		TWO(test_a_peer_invalidates_nothing_but_a_window_of_type_2),
-		TWO(test_what_is_no_window_of_ones_own_cannot_be_invalidated),
+		TWO(test_only_an_own_window_can_be_invalidated),
 		TWO(test_a_bound_window_of_type_2_is_not_bound_twice),
 		TWO(test_a_bind_asks_for_no_more_than_the_region_has),
 		TWO(test_a_region_stays_as_long_as_a_window_is_bound_to_it),
@@ -624,7 +624,7 @@ static int tests(void)
 		TWO(test_a_window_may_count_from_zero),
 		TWO(test_a_windows_key_is_no_local_key),
 		TWO(test_posting_refuses_a_bind_that_cannot_be_right),
-		TWO(test_when_an_invalidation_is_done_nobody_copies_any_more),
+		TWO(test_no_copy_is_under_way_after_an_invalidation),
 		TWO(test_a_region_that_lost_a_right_refuses_by_the_same_key),
 		TWO(test_a_region_that_moved_is_reached_where_it_is_now),
 		TWO(test_a_region_may_change_its_domain),

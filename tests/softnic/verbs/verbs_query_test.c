@@ -126,7 +126,7 @@ static void test_a_region_may_be_known_by_other_addresses(void **state)
 	assert_null(ibv_reg_mr_iova2(e->pd, e->buf, 4096, 0, IBV_ACCESS_ON_DEMAND));
 }
 
-static void test_a_shared_receive_queue_says_what_it_was_made_for(void **state)
+static void test_a_shared_receive_queue_reports_its_size(void **state)
 {
 	struct endpoint *e = *state;
 	struct ibv_srq_init_attr_ex init = {
@@ -160,7 +160,7 @@ static void test_a_shared_receive_queue_says_what_it_was_made_for(void **state)
 	assert_null(ibv_create_srq_ex(e->ctx, &init));
 }
 
-static void test_what_headers_compute(void **state)
+static void test_functions_of_the_headers(void **state)
 {
 	(void)state;
 	assert_int_equal(ibv_inc_rkey(0x1234ff), 0x123400);
@@ -178,8 +178,8 @@ static int tests(void)
 		cmocka_unit_test(test_a_fork_needs_no_preparation),
 		cmocka_unit_test(test_the_order_of_bytes_within_a_message_is_not_promised),
 		cmocka_unit_test(test_a_region_may_be_known_by_other_addresses),
-		cmocka_unit_test(test_a_shared_receive_queue_says_what_it_was_made_for),
-		cmocka_unit_test(test_what_headers_compute),
+		cmocka_unit_test(test_a_shared_receive_queue_reports_its_size),
+		cmocka_unit_test(test_functions_of_the_headers),
 	};
 
 	return cmocka_run_group_tests_name("softnic queries", all, setup, teardown);
