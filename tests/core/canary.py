@@ -596,11 +596,12 @@ class Copy:
     def __init__(self, source, cc, root):
         self.root = pathlib.Path(root)
         self.cc = [*cc, "-std=gnu11", "-O1", "-w", "-fPIC", "-D_GNU_SOURCE", f"-I{root}"]
-        for part in ("core", "wire", "sim", "tests/core", "tests/support"):
+        for part in ("core", "wire", "sim", "softnic/roce", "tests/core", "tests/support"):
             shutil.copytree(pathlib.Path(source) / part, self.root / part)
         self.core = [*sorted((self.root / "core").glob("*/*.c")),
                      *(self.root / "wire" / name for name in ("control.c", "handshake.c"))]
         self.hunt = [*sorted((self.root / "sim/hunt").glob("*.c")),
+                     *sorted((self.root / "softnic/roce").glob("*.c")),
                      *(self.root / "sim/event" / name for name in ("event.c", "rng.c"))]
         self.units = [
             self.root / name
