@@ -2,6 +2,7 @@
 /* Start and end of the daemon, and the acceptor, which admits tenants. */
 #include "apps/share/daemon.h"
 
+#include "fd/passed_fd.h"
 #include "lib/base/error.h"
 #include "lib/base/thread.h"
 
@@ -35,7 +36,8 @@ static bool socket_is_taken(const char *path)
 static int socket_open(struct share_daemon *share, const char *path, struct weir_error *error)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int rc;
+	mode_t mask;
+	int rc = 0;
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return weir_error_set(error, -EINVAL, "%s: too long for a socket's name", path);
@@ -44,15 +46,17 @@ static int socket_open(struct share_daemon *share, const char *path, struct weir
 				      path);
 	strcpy(address.sun_path, path);
 	share->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (share->socket < 0 ||
-	    bind(share->socket, (struct sockaddr *)&address, sizeof(address)) ||
-	    chmod(path, 0666) || listen(share->socket, BACKLOG)) {
+	passed_fd_refuse(share->socket);
+	mask = umask(0111); /* because chmod() after bind() could reach another file */
+	if (bind(share->socket, (struct sockaddr *)&address, sizeof(address)) ||
+	    listen(share->socket, BACKLOG))
 		rc = -errno;
+	umask(mask);
+	if (rc)
 		return weir_error_set(error, rc,
 				      "cannot listen at %s: %s: create the directory and make "
 				      "it writable, or choose another path with --socket",
 				      path, strerror(-rc));
-	}
 	share->path = path;
 	return 0;
 }

@@ -26,7 +26,7 @@
 
 /**
  * struct share_tenant - a tenant
- * @wakeup, @tenant_wakeup: the two ends of the wake-up socket
+ * @wakeup: the bell, an eventfd that the tenant signals and nobody reads
  * @pid, @uid: from the kernel at connect; @cgroup: read at admission, empty if not visible or if
  *	the process had ended
  * @conns, @services: by the tenant's numbers; only the RPC thread removes entries
@@ -40,7 +40,7 @@ struct share_tenant {
 	struct share_daemon *share;
 	struct weir_mux_account account;
 	struct share_policy policy;
-	int socket, wakeup, doorbells_fd, tenant_wakeup;
+	int socket, wakeup, doorbells_fd;
 	uint32_t nr;
 	pid_t pid;
 	uid_t uid;

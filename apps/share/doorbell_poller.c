@@ -14,7 +14,6 @@
 #include "lib/base/yield.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #define EVENTS_MAX 64
 
@@ -71,41 +70,21 @@ static void publish_asleep(struct share_daemon *share, uint32_t asleep)
 }
 
 /*
- * Drains wake-up sockets; the bytes have no meaning. A well-behaved tenant sends at most one
- * byte per arming. A flooding tenant leaves bytes behind, but delays nobody: with EPOLLET only a
- * new byte raises another event.
+ * Nobody reads the tenants' bells: with EPOLLET only a new signal raises another event. A tenant
+ * could make a read of its bell block.
  */
-static void drain_wakeups(struct share_daemon *share, const struct epoll_event *events, int n)
-{
-	struct weir_list *at;
-	char bytes[4096];
-	int i;
-
-	pthread_mutex_lock(&share->lock);
-	for (i = 0; i < n; i++) {
-		if (events[i].data.ptr == share)
-			weir_mux_fd_drain(share->wake);
-		for (at = share->tenants.next; at != &share->tenants; at = at->next) {
-			struct share_tenant *tenant =
-				weir_list_entry(at, struct share_tenant, link);
-
-			if (tenant == events[i].data.ptr)
-				recv(tenant->wakeup, bytes, sizeof(bytes), MSG_DONTWAIT);
-		}
-	}
-	pthread_mutex_unlock(&share->lock);
-}
-
 static void sleep_until_rung(struct share_daemon *share)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int n = 0;
+	int i, n = 0;
 
 	publish_asleep(share, 1);
 	if (!poll_all_doorbells(share))
 		n = epoll_wait(share->epoll, events, EVENTS_MAX, -1);
 	publish_asleep(share, 0);
-	drain_wakeups(share, events, n);
+	for (i = 0; i < n; i++)
+		if (events[i].data.ptr == share)
+			weir_mux_fd_drain(share->wake);
 }
 
 static bool is_stopping(struct share_daemon *share)

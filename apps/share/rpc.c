@@ -72,7 +72,7 @@ static int handle_hello(struct share_rpc *turn)
 	if (tenant->refused || is_denied(tenant))
 		return denied(turn);
 	rc = attach_fd(turn, tenant->doorbells_fd);
-	return rc ? rc : attach_fd(turn, tenant->tenant_wakeup);
+	return rc ? rc : attach_fd(turn, tenant->wakeup);
 }
 
 /* The tenant's connection of that number, or NULL. Only this thread removes connections. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* A tenant: identity, policy, and the numbers of its connections. */
 #include "apps/share/daemon.h"
+#include "fd/passed_fd.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -102,15 +105,12 @@ void share_tenant_apply_policy(struct share_tenant *tenant)
 	pthread_mutex_unlock(&mux->lock);
 }
 
-/* Creates the wake-up socket and the doorbell page. */
+/* Creates the bell and the doorbell page. */
 static int board_open(struct share_tenant *tenant)
 {
-	int wakeup[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, wakeup))
+	tenant->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (tenant->wakeup < 0)
 		return -errno;
-	tenant->wakeup = wakeup[0];
-	tenant->tenant_wakeup = wakeup[1];
 	tenant->doorbells_fd = weir_mux_memfd("weir-board", sizeof(*tenant->doorbells));
 	if (tenant->doorbells_fd < 0)
 		return -ENOMEM;
@@ -138,7 +138,7 @@ int share_tenant_new(struct share_daemon *share, int socket, struct share_tenant
 		return -ENOMEM;
 	tenant->share = share;
 	tenant->socket = socket;
-	tenant->wakeup = tenant->tenant_wakeup = tenant->doorbells_fd = -1;
+	tenant->wakeup = tenant->doorbells_fd = -1;
 	weir_list_init(&tenant->link);
 	weir_mux_account_init(&tenant->account, share->mux);
 	tenant->account.is_shared = true;
@@ -170,10 +170,11 @@ void share_tenant_free(struct share_tenant *tenant)
 	weir_mux_account_fini(&tenant->account);
 	if (tenant->doorbells)
 		munmap(tenant->doorbells, sizeof(*tenant->doorbells));
+	/* The tenant may keep the bell open, and epoll would keep watching it. */
+	epoll_ctl(tenant->share->epoll, EPOLL_CTL_DEL, tenant->wakeup, NULL);
 	fd_close(tenant->wakeup);
-	fd_close(tenant->tenant_wakeup);
 	fd_close(tenant->doorbells_fd);
-	close(tenant->socket);
+	passed_fd_close_socket(tenant->socket);
 	free(tenant);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "fd/passed_fd.h"
 #include "cm.h"
 #include "event.h"
 
@@ -187,7 +188,7 @@ static void msg_received(struct cm_id *id, const struct cm_msg *msg)
 static bool read_msg(struct cm_id *id)
 {
 	uint8_t buf[CM_MSG_BYTES_MAX];
-	ssize_t len = recv(id->fd, buf, sizeof(buf), MSG_DONTWAIT);
+	ssize_t len = passed_fd_recv(id->fd, buf, sizeof(buf), MSG_DONTWAIT);
 	struct cm_msg msg;
 
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))

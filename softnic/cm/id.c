@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "cm.h"
 #include "event.h"
 #include "softnic/loop/fork.h"
@@ -84,7 +85,7 @@ static void close_socket(int fd)
 	if (fd < 0)
 		return;
 	softnic_loop_del(fd);
-	close(fd);
+	passed_fd_close_socket(fd);
 }
 
 void cm_id_free(struct cm_id *id)

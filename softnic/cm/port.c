@@ -24,6 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "cm.h"
 #include "claims.h"
 
@@ -92,6 +93,7 @@ static int open_claimed(const struct cm_id *id, const union cm_addr *addr)
 	s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s < 0)
 		return -errno;
+	passed_fd_refuse(s);
 	if (bind(s, (struct sockaddr *)&un, len) < 0) {
 		rc = errno == EADDRINUSE ? cm_claim_conflict(&claim, &claim) : -errno;
 		close(s);

@@ -13,7 +13,7 @@
 #include "comp_channel.h"
 #include "wakeup.h"
 #include "cq.h"
-#include "softnic/shm/passed_fd.h"
+#include "fd/passed_fd.h"
 
 static struct wakeup *find_wakeup(const struct shm_doorbell_page *doorbell_page,
 				  const struct comp_channel *channel)
@@ -37,6 +37,7 @@ static int create_wakeup(struct shm_doorbell_page *doorbell_page, struct comp_ch
 		err = -errno;
 		goto memory;
 	}
+	passed_fd_refuse(fds[0]);
 	*wakeup = (struct wakeup){
 		fds[0], fds[1], doorbell_page, channel, doorbell_page->wakeups, channel->wakeups
 	};
@@ -72,7 +73,7 @@ void wakeup_destroy(struct wakeup *wakeup)
 		;
 	*at = wakeup->next_of_channel;
 	comp_channel_unwatch(wakeup->channel, wakeup);
-	close(wakeup->fd);
+	passed_fd_close_socket(wakeup->fd);
 	close(wakeup->far_fd);
 	free(wakeup);
 }
@@ -80,12 +81,12 @@ void wakeup_destroy(struct wakeup *wakeup)
 /* Bounded, because a peer may send for ever. */
 void wakeup_drain(const struct wakeup *wakeup)
 {
-	enum { ONCE = 4, TIMES = 256 };
-	struct mmsghdr datagrams[ONCE] = { 0 };
+	enum { TIMES = 1024 };
+	char byte;
 	int i;
 
 	for (i = 0; i < TIMES; i++)
-		if (recvmmsg(wakeup->fd, datagrams, ONCE, MSG_DONTWAIT, NULL) < ONCE)
+		if (passed_fd_recv(wakeup->fd, &byte, sizeof(byte), MSG_DONTWAIT) < 0)
 			break;
 }
 
@@ -120,7 +121,7 @@ void waker_put(struct waker **wakers, struct waker *waker)
 	while (*at != waker)
 		at = &(*at)->next;
 	*at = waker->next;
-	close(waker->fd);
+	passed_fd_close(waker->fd);
 	free(waker);
 }
 

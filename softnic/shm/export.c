@@ -21,7 +21,7 @@
 #include "softnic/loop/fork.h"
 #include "vma.h"
 #include "softnic/verbs/nic.h"
-#include "passed_fd.h"
+#include "fd/passed_fd.h"
 #include "server.h"
 #include "export.h"
 

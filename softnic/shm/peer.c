@@ -15,7 +15,7 @@
 
 #include "softnic/loop/loop.h"
 #include "softnic/verbs/nic.h"
-#include "passed_fd.h"
+#include "fd/passed_fd.h"
 #include "peer.h"
 #include "softnic/qp/qp.h"
 
@@ -66,7 +66,7 @@ void peer_put(struct shm_peer *p)
 	while (p->first)
 		drop_first_unsent(p);
 	if (p->fd >= 0)
-		close(p->fd);
+		passed_fd_close_socket(p->fd);
 	free(p);
 }
 

@@ -18,6 +18,7 @@
 #include "softnic/qp/qp.h"
 #include "server.h"
 #include "export.h"
+#include "fd/passed_fd.h"
 #include "tracer.h"
 #include "softnic/rq/srq.h"
 
@@ -153,7 +154,7 @@ static void end_client(struct shm_client *g)
 	if (g->doorbell_page)
 		doorbell_detach_all(g->doorbell_page);
 	pthread_mutex_unlock(&nic.lock);
-	close(g->fd);
+	passed_fd_close_socket(g->fd);
 	client_drop_lookups(g);
 	free(g);
 }
@@ -294,7 +295,7 @@ void server_accept(void *arg, uint32_t events)
 	}
 	g = shared_is_ours(fd, &pid) && !start_life() ? calloc(1, sizeof(*g)) : NULL;
 	if (!g) {
-		close(fd);
+		passed_fd_close_socket(fd);
 		return;
 	}
 	g->fd = fd;

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "passed_fd.h"
+#include "fd/passed_fd.h"
 #include "shared.h"
 
 int shared_create(const char *name, size_t size, bool owner_only, int *fd, void **map)
@@ -106,16 +106,14 @@ bool shared_is_ours(int fd, pid_t *pid)
 	return cred.uid == geteuid();
 }
 
-union fd_control {
-	char buf[CMSG_SPACE(SHM_MSG_FDS_MAX * sizeof(int))];
-	struct cmsghdr align;
-};
-
 int shm_msg_send(int fd, const struct shm_msg *m, const int *fds, int num_fds)
 {
 	struct shm_msg copy = *m;
 	struct iovec iov = { &copy, sizeof(copy) };
-	union fd_control control = { 0 };
+	union {
+		char room[CMSG_SPACE(SHM_MSG_FDS_MAX * sizeof(int))];
+		struct cmsghdr head;
+	} control = { 0 };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *c;
 
@@ -133,31 +131,16 @@ int shm_msg_send(int fd, const struct shm_msg *m, const int *fds, int num_fds)
 	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-static void take_fds(struct msghdr *msg, int *fds)
-{
-	struct cmsghdr *c;
-	int i, n;
-
-	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < n && i < SHM_MSG_FDS_MAX; i++)
-			memcpy(&fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-	}
-}
-
 int shm_msg_receive(int fd, struct shm_msg *m, int *fds)
 {
 	struct iovec iov = { m, sizeof(*m) };
-	union fd_control control;
+	union passed_fd_control control;
+	unsigned int nr_max = fds ? SHM_MSG_FDS_MAX : 0;
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
-		/* Without a control buffer, the kernel discards the descriptors. */
-		.msg_control = fds ? &control : NULL,
-		/* CMSG_LEN, not CMSG_SPACE: the padding would have room for one more. */
-		.msg_controllen = fds ? CMSG_LEN(SHM_MSG_FDS_MAX * sizeof(int)) : 0,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
 	};
 	ssize_t n;
 
@@ -166,7 +149,8 @@ int shm_msg_receive(int fd, struct shm_msg *m, int *fds)
 	n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
-	take_fds(&msg, fds);
+	if (passed_fd_take(&msg, fds, nr_max) > nr_max)
+		msg.msg_flags |= MSG_CTRUNC;
 	if (!(msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) && n == sizeof(*m) &&
 	    m->magic == SHARED_MAGIC && m->version == SHARED_VERSION)
 		return 0;

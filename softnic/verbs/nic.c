@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "softnic/control/fault.h"
 #include "softnic/loop/fork.h"
 #include "gid.h"
@@ -48,6 +49,7 @@ static int claim_slot(uint32_t *slot, int *fd)
 	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (*fd < 0)
 		return -errno;
+	passed_fd_refuse(*fd);
 	for (i = 0; i < SOFTNIC_SLOTS - 1; i++) {
 		*slot = 1 + (first + i) % (SOFTNIC_SLOTS - 1);
 		len = shared_address(*slot, &addr);

@@ -32,14 +32,15 @@ ARROWS = {
     "wire": set(),
     "include/weir": set(),
     "include/uapi": {"wire"},
-    "lib": {"core", "wire", "include/weir"},
+    "fd": set(),
+    "lib": {"core", "wire", "fd", "include/weir"},
     "kernel": {"core", "wire", "include/uapi"},
     "sim": {"core", "wire", "softnic/roce"},
-    "preload": {"lib", "core", "wire", "include/weir"},
-    "softnic": {"softnic/roce"},
+    "preload": {"lib", "core", "wire", "fd", "include/weir"},
+    "softnic": {"softnic/roce", "fd"},
     "softnic/roce": set(),
     "fsd": {"core", "wire", "include/weir"},
-    "apps": {"fsd", "lib", "core", "wire", "include/weir", "include/uapi", "softnic"},
+    "apps": {"fsd", "lib", "core", "wire", "fd", "include/weir", "include/uapi", "softnic"},
 }
 FROZEN_HEADER = "tests/lib/abi/first.h"  # a copy of the public headers' structs
 FOLDERS = set(ARROWS) | {"tests", "lab"}

@@ -7,19 +7,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "lib/base/error.h"
 #include "lib/mux/proxy/ipc.h"
-
-union control {
-	struct cmsghdr header;
-	char bytes[CMSG_SPACE(WEIR_MUX_IPC_FDS_MAX * sizeof(int))];
-};
 
 int weir_mux_ipc_send(int socket, const void *data, size_t length, const int *fds, unsigned int nr)
 {
 	struct iovec part = { (void *)data, length };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-	union control control = { 0 };
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(WEIR_MUX_IPC_FDS_MAX * sizeof(int))];
+	} control = { 0 };
 	ssize_t n;
 
 	if (nr) {
@@ -36,37 +35,15 @@ int weir_mux_ipc_send(int socket, const void *data, size_t length, const int *fd
 	return n < 0 ? -errno : 0;
 }
 
-/* Closes unwanted descriptors. */
-static void take_fds(struct msghdr *message, int *fds)
-{
-	struct cmsghdr *c;
-	size_t i, nr;
-	int fd;
-
-	for (i = 0; fds && i < WEIR_MUX_IPC_FDS_MAX; i++)
-		fds[i] = -1;
-	for (c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < nr; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (fds && i < WEIR_MUX_IPC_FDS_MAX)
-				fds[i] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
 int weir_mux_ipc_recv(int socket, void *data, size_t length, int *fds)
 {
 	struct iovec part = { data, length };
-	union control control;
+	union passed_fd_control control;
 	struct msghdr message = { .msg_iov = &part,
 				  .msg_iovlen = 1,
 				  .msg_control = &control,
 				  .msg_controllen = sizeof(control) };
+	unsigned int i;
 	ssize_t n;
 
 	do {
@@ -74,7 +51,9 @@ int weir_mux_ipc_recv(int socket, void *data, size_t length, int *fds)
 	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ECONNRESET;
-	take_fds(&message, fds);
+	for (i = 0; fds && i < WEIR_MUX_IPC_FDS_MAX; i++)
+		fds[i] = -1;
+	passed_fd_take(&message, fds, fds ? WEIR_MUX_IPC_FDS_MAX : 0);
 	return (size_t)n == length && !(message.msg_flags & MSG_TRUNC) ? 0 : -ECONNRESET;
 }
 

@@ -7,8 +7,8 @@
  *
  * A connection's rings and control block lie in a slab (lib/mux/local/ring_slab.c). A tenant
  * announces news of a connection on the doorbell page: a bit per connection, and a bit per group
- * of 64. If the daemon's doorbell poller sleeps, the tenant sends a byte on the bell, a separate
- * socket.
+ * of 64. If the daemon's doorbell poller sleeps, the tenant signals the bell, an eventfd, through
+ * which no descriptor can pass.
  */
 #ifndef WEIR_LIB_MUX_PROXY_IPC_H
 #define WEIR_LIB_MUX_PROXY_IPC_H
@@ -19,7 +19,7 @@
 #include <weir/mux.h>
 
 #define WEIR_MUX_IPC_SOCKET "/run/weir/share.sock"
-#define WEIR_MUX_IPC_VERSION 7
+#define WEIR_MUX_IPC_VERSION 8
 #define WEIR_MUX_IPC_CONNS_MAX 4096 /* per tenant */
 #define WEIR_MUX_IPC_SERVICES_MAX 64
 #define WEIR_MUX_IPC_FDS_MAX 2 /* per reply */

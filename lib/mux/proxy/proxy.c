@@ -193,7 +193,7 @@ static void notify_conn(struct weir_mux_conn *app)
 	__atomic_fetch_or(&doorbells->news[conn->nr / 64], 1ull << conn->nr % 64, __ATOMIC_SEQ_CST);
 	__atomic_fetch_or(&doorbells->groups, 1ull << conn->nr / 64, __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&doorbells->asleep, 0, __ATOMIC_SEQ_CST))
-		send(conn->tenant->wakeup, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		weir_mux_fd_signal(conn->tenant->wakeup);
 }
 
 static int conn_fd(struct weir_mux_conn *app, bool out)

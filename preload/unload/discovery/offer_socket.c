@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "preload/unload/discovery/offer_socket.h"
 
 static bool is_ipv4_only; /* this host has no IPv6 */
@@ -66,6 +67,7 @@ int offer_socket_open_local(void)
 		close(fd);
 		return -1;
 	}
+	passed_fd_refuse(fd);
 	return bind_any(fd, true);
 }
 
@@ -173,11 +175,6 @@ void offer_socket_send_host(int fd, const struct wire_discovery_offer *offer,
 	}
 }
 
-union sender_cmsg {
-	struct cmsghdr head;
-	char room[CMSG_SPACE(sizeof(struct ucred))];
-};
-
 /* Checks the sender of a Unix datagram by the kernel's credentials. */
 static bool is_own_user(struct msghdr *message)
 {
@@ -194,7 +191,7 @@ int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offe
 {
 	uint8_t bytes[sizeof(*offer) + 1];
 	struct iovec room = { bytes, sizeof(bytes) };
-	union sender_cmsg sender;
+	union passed_fd_control sender;
 	struct msghdr message = { .msg_name = &from->any,
 				  .msg_namelen = sizeof(from->here),
 				  .msg_iov = &room,
@@ -206,6 +203,8 @@ int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offe
 	from->any.sa_family = AF_UNSPEC; /* a sender without a name leaves this unset */
 	n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 	from->size = message.msg_namelen;
+	if (n >= 0)
+		passed_fd_take(&message, NULL, 0);
 	if (n < 0 || wire_discovery_offer_decode(bytes, (size_t)n, offer))
 		return -EPROTO;
 	return offer_socket_is_local(from) && !is_own_user(&message) ? -EPERM : 0;

@@ -16,6 +16,7 @@
 #include "lib/mux/local/account.h"
 #include "lib/mux/proxy/proxy.h"
 #include "tests/apps/share/daemons.h"
+#include "tests/support/slow_socket.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
@@ -27,11 +28,10 @@ static int flood(struct weir_mux_listener *listener, struct weir_mux *mux)
 	int wakeup =
 		container_of(listener, struct weir_mux_proxy_listener, listener)->tenant->wakeup;
 	struct pollfd out = { .fd = wakeup, .events = POLLOUT };
-	static char bytes[65536];
+	const uint64_t one = 1;
 
 	(void)mux;
-	while (poll(&out, 1, -1) == 1 &&
-	       (send(wakeup, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0 || errno == EAGAIN))
+	while (poll(&out, 1, -1) == 1 && (write(wakeup, &one, sizeof(one)) > 0 || errno == EAGAIN))
 		;
 	return 1;
 }
@@ -50,6 +50,41 @@ static void a_tenant_that_rings_all_the_time_delays_no_other(void **state)
 	weir_mux_close(mux);
 	child_end(child, 0);
 	child_end(loud, SIGKILL);
+}
+
+static int pass_slow_descriptors(struct weir_mux_listener *listener, struct weir_mux *mux)
+{
+	int wakeup =
+		container_of(listener, struct weir_mux_proxy_listener, listener)->tenant->wakeup;
+	struct pollfd out = { .fd = -1 };
+
+	(void)mux;
+	while (poll(&out, 1, 50) >= 0) {
+		slow_socket_send(wakeup);
+		slow_socket_send(weir_mux_ipc_connect(far.socket, NULL));
+	}
+	return 1;
+}
+
+/* No descriptor passes through a bell, and one in a request delays its sender only. */
+static void a_tenant_that_passes_slow_descriptors_delays_no_other(void **state)
+{
+	pid_t hostile = child_start(SERVICE + 1, "slow"), child = child_start(SERVICE, "echo");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
+	long start_ms = slow_socket_now_ms();
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		round_trip(conn, 100000);
+		usleep(100000); /* the poller sleeps meanwhile */
+	}
+	assert_true(slow_socket_now_ms() - start_ms < SLOW_WAIT_MS);
+	weir_mux_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+	child_end(hostile, SIGKILL);
 }
 
 /* Writes random bytes, repeatedly, to all memory shared with the daemon. */
@@ -271,12 +306,14 @@ int main(int argc, char **argv)
 		ROLE_ECHO,
 		ROLE_HOLD,
 		{ "flood", flood, NULL },
+		{ "slow", pass_slow_descriptors, NULL },
 		{ 0 },
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tenant_that_scribbles_harms_only_itself),
 		cmocka_unit_test(random_requests_harm_no_other),
 		cmocka_unit_test(a_tenant_that_rings_all_the_time_delays_no_other),
+		cmocka_unit_test(a_tenant_that_passes_slow_descriptors_delays_no_other),
 		cmocka_unit_test(a_tenant_must_begin_with_hello),
 		cmocka_unit_test(an_ended_process_is_not_mistaken_for_the_next_with_its_pid),
 		cmocka_unit_test(the_number_of_regions_is_limited),

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "preload/unload/discovery/offer_socket.h"
+#include "tests/support/slow_socket.h"
 
 #define PATIENCE_MS 60000
 #define PROCESSES 100
@@ -74,6 +75,30 @@ static bool has_come(int fd, const struct wire_discovery_offer *offer)
 	return has_come;
 }
 
+/* Where the kernel lets the descriptor pass, a thread closes it. */
+static void a_slow_descriptor_delays_no_receiver(void **state)
+{
+	int fd = offer_socket_open_local(), sender = socket(AF_UNIX, SOCK_DGRAM, 0);
+	struct sockaddr_un at;
+	socklen_t size = sizeof(at);
+	struct wire_discovery_offer got;
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+	long start_ms = slow_socket_now_ms();
+	struct offer_address from;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+	assert_int_equal(connect(sender, (struct sockaddr *)&at, size), 0);
+	if (slow_socket_send(sender)) {
+		assert_int_equal(poll(&readable, 1, PATIENCE_MS), 1);
+		assert_int_equal(offer_socket_receive(fd, &got, &from), -EPROTO);
+	}
+	close(sender);
+	close(fd);
+	assert_true(slow_socket_now_ms() - start_ms < SLOW_WAIT_MS);
+}
+
 /*
  * Other senders may leave no room for an offer; then the test sends again. Each round polls all
  * sockets, because unread datagrams use up the sender's buffer.
@@ -129,6 +154,7 @@ static void an_address_of_any_interface_is_of_this_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_slow_descriptor_delays_no_receiver),
 		cmocka_unit_test(offers_and_answers_leave_from_the_address_that_is_expected),
 		cmocka_unit_test(as_many_processes_as_a_large_host_runs_are_found),
 		cmocka_unit_test(an_address_of_any_interface_is_of_this_host),

@@ -16,7 +16,7 @@
 #include "wrong_fd.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/control/option.h"
-#include "softnic/shm/passed_fd.h"
+#include "fd/passed_fd.h"
 #include "tests/support/silent_slot.h"
 #include "tests/support/verbs_puppet.h"
 
@@ -205,10 +205,9 @@ static void call_with_odd_descriptors(uint32_t slot, int report)
 	for (i = 0; i < KINDS; i++) {
 		odd = odd_file_open(kinds[i], -1);
 		fd = call(slot);
-		if (odd < 0) /* no mount permitted here */
+		/* Not every host permits the mount, and Linux 6.16 lets no descriptor pass. */
+		if (odd < 0 || shm_msg_send(fd, &hello, &odd, 1))
 			shutdown(fd, SHUT_WR);
-		else
-			shm_msg_send(fd, &hello, &odd, 1);
 		n += read(fd, &byte, 1) == 0;
 	}
 	(void)!write(report, &n, 1);

@@ -17,7 +17,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "softnic/shm/passed_fd.h"
+#include "fd/passed_fd.h"
 #include "softnic/verbs/nic.h"
 #include "tests/support/silent_slot.h"
 #include "tests/support/verbs_puppet.h"

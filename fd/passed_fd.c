@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
+ * close() of a socket may wait until unsent data is sent (SO_LINGER). A local socket may hold such
+ * a socket in its queue, and closes it too. Linux 6.16 can refuse descriptors (SO_PASSRIGHTS).
+ * Before, the kernel closes a descriptor that does not fit the control buffer, in the receiving
+ * thread. So the buffer here has room for the most that one message can bring.
+ *
  * Nearly every call on a file asks the file system: fstat(), fstatfs(), even close(). So we first
  * ask for properties that the kernel itself knows: the seals, which only memfds have; the domain
  * of a socket; the block size, which is the same in each procfs, but differs in any file system
@@ -11,12 +16,17 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "passed_fd.h"
+#include "fd/passed_fd.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16, asm-generic/socket.h */
+#endif
 
 enum { PROC_BLOCK_SIZE = 1024 };
 
@@ -84,8 +94,59 @@ void passed_fd_close(int fd)
 {
 	if (fd < 0)
 		return;
-	if (is_memory(fd) || has_sockopt(fd, SO_DOMAIN, AF_UNIX) || passed_fd_is_procfs(fd))
+	if (is_memory(fd) || passed_fd_is_procfs(fd))
 		close(fd);
 	else
 		close_apart(fd);
+}
+
+void passed_fd_refuse(int socket)
+{
+	const int off = 0;
+
+	setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
+
+void passed_fd_close_socket(int socket)
+{
+	if (has_sockopt(socket, SO_PASSRIGHTS, 0))
+		close(socket);
+	else
+		close_apart(socket);
+}
+
+unsigned int passed_fd_take(struct msghdr *message, int *fds, unsigned int nr_max)
+{
+	unsigned int nr = 0, i, here;
+	struct cmsghdr *c;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+		for (i = 0; i < here; i++, nr++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+			if (nr < nr_max)
+				fds[nr] = fd;
+			else
+				passed_fd_close(fd);
+		}
+	}
+	return nr;
+}
+
+ssize_t passed_fd_recv(int socket, void *buf, size_t size, int flags)
+{
+	union passed_fd_control control;
+	struct iovec iov = { buf, size };
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+
+	if (n >= 0)
+		passed_fd_take(&message, NULL, 0);
+	return n;
 }

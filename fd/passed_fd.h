@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Descriptors that a peer passed to us. A descriptor may be a pipe, a directory, a socket whose
+ * close() blocks, or a file of a FUSE file system that the peer runs and that never answers. So
+ * these functions first ask questions that the kernel answers without the file system.
+ */
+#ifndef WEIR_FD_PASSED_FD_H
+#define WEIR_FD_PASSED_FD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+/** passed_fd_is_sealed() - true for a memfd of ordinary pages that cannot shrink */
+bool passed_fd_is_sealed(int fd);
+
+/** passed_fd_is_procfs() - true for a file of procfs, such as /proc/self/mem */
+bool passed_fd_is_procfs(int fd);
+
+/** passed_fd_is_socket() - true for a local socket of that type, which obeys MSG_DONTWAIT */
+bool passed_fd_is_socket(int fd, int type);
+
+/**
+ * passed_fd_close() - close a descriptor without blocking
+ *
+ * close() may ask a file system, or wait for a socket's unsent data. Except for memory and procfs,
+ * a separate thread calls close() and may block for ever.
+ */
+void passed_fd_close(int fd);
+
+/* Room for all descriptors of a message (SCM_MAX_FD), and the sender's credentials. */
+enum { PASSED_FD_MAX = 253 };
+
+union passed_fd_control {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(PASSED_FD_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+};
+
+/**
+ * passed_fd_refuse() - let nobody send descriptors to a local socket, from Linux 6.16 on
+ * @socket: not yet bound or connected; sockets accepted from it refuse, too
+ */
+void passed_fd_refuse(int socket);
+
+/**
+ * passed_fd_close_socket() - close an own socket without blocking
+ * @socket: passed_fd_refuse() was called before any peer could send
+ *
+ * Unread messages may hold descriptors, which the kernel closes too.
+ */
+void passed_fd_close_socket(int socket);
+
+/**
+ * passed_fd_take() - the descriptors of a message, received with a union passed_fd_control
+ * @fds: gets the first @nr_max descriptors; passed_fd_close() closes the others
+ *
+ * Return: the number of descriptors in the message.
+ */
+unsigned int passed_fd_take(struct msghdr *message, int *fds, unsigned int nr_max);
+
+/** passed_fd_recv() - as recv(), and close descriptors without blocking */
+ssize_t passed_fd_recv(int socket, void *buf, size_t size, int flags);
+
+#endif
