@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "softnic/roce_cm/conn.h"
+
+#include <string.h>
+
+/* SplitMix64. The lower bits of an ID are the connection's place, the others are random. */
+static uint32_t draw_id(struct roce_cm *cm, uint32_t place)
+{
+	uint64_t z = cm->random += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (uint32_t)(z >> 32) / ROCE_CM_CONNS_MAX * ROCE_CM_CONNS_MAX + place;
+}
+
+struct roce_cm_conn *roce_conn_take(struct roce_cm *cm, enum roce_cm_state state,
+				    const uint8_t peer[ROCE_MAD_GID_BYTES], uint64_t tid)
+{
+	struct roce_cm_conn *conn;
+	uint32_t i;
+
+	for (i = 0; i < cm->nr_conns && cm->conns[i].state != ROCE_CM_FREE; i++)
+		;
+	if (i == cm->nr_conns)
+		return NULL;
+	conn = &cm->conns[i];
+	memset(conn, 0, sizeof(*conn));
+	conn->state = state;
+	conn->local_id = draw_id(cm, i);
+	conn->tid = tid;
+	conn->deadline_ns = ROCE_CM_NEVER;
+	memcpy(conn->peer, peer, sizeof(conn->peer));
+	return conn;
+}
+
+void roce_conn_take_over(struct roce_cm_conn *conn, const struct roce_mad *req, uint8_t timeout)
+{
+	conn->is_sidr = req->kind == ROCE_MAD_SIDR_REQ;
+	conn->timeout_ns = roce_mad_timeout_ns(timeout);
+	conn->wait_ns = conn->is_sidr ? conn->timeout_ns : roce_mad_timeout_ns(req->ack_timeout);
+	conn->max_retries = req->max_cm_retries;
+}
+
+void roce_conn_answer(struct roce_cm_conn *conn, const struct roce_mad *m)
+{
+	conn->reply = *m;
+	conn->reply.tid = conn->tid;
+	conn->reply.local_id = conn->is_sidr ? conn->remote_id : conn->local_id;
+	conn->reply.remote_id = conn->remote_id;
+	conn->sends_reply = true;
+}
+
+void roce_conn_ask(struct roce_cm_conn *conn, const struct roce_mad *m, uint64_t now_ns)
+{
+	conn->last = *m;
+	conn->last.tid = conn->tid;
+	conn->last.local_id = conn->local_id;
+	conn->last.remote_id = conn->remote_id;
+	conn->sends_last = true;
+	conn->sends_left = conn->max_retries;
+	conn->deadline_ns = now_ns + conn->timeout_ns;
+}
+
+void roce_conn_tell(struct roce_cm_conn *conn, enum roce_cm_event_kind kind,
+		    const struct roce_mad *m)
+{
+	if (conn->is_released)
+		return;
+	if (m)
+		conn->heard = *m;
+	conn->events |= (uint8_t)(1 << kind);
+}
+
+void roce_conn_refuse(struct roce_cm *cm, const struct roce_mad *m,
+		      const uint8_t peer[ROCE_MAD_GID_BYTES])
+{
+	struct roce_cm_refusal *refusal;
+
+	if (cm->refusals_tail - cm->refusals_head == ROCE_CM_REFUSALS)
+		return;
+	refusal = &cm->refusals[cm->refusals_tail++ % ROCE_CM_REFUSALS];
+	refusal->mad = *m;
+	memcpy(refusal->peer, peer, sizeof(refusal->peer));
+}
+
+static void free_if_done(struct roce_cm_conn *conn)
+{
+	if (conn->state == ROCE_CM_ENDED && conn->is_released)
+		conn->state = ROCE_CM_FREE;
+}
+
+void roce_conn_end(struct roce_cm_conn *conn, enum roce_cm_event_kind kind,
+		   const struct roce_mad *m)
+{
+	const uint8_t request = 1 << ROCE_CM_REQUEST;
+
+	conn->state = ROCE_CM_ENDED;
+	conn->sends_last = false;
+	conn->sends_reply = false;
+	conn->deadline_ns = ROCE_CM_NEVER;
+	if (conn->events & request) /* nobody has heard of it yet */
+		conn->is_released = true;
+	if (kind != ROCE_CM_FINISHED)
+		conn->events = 0;
+	if (kind != ROCE_CM_EVENTS)
+		roce_conn_tell(conn, kind, m);
+	free_if_done(conn);
+}
+
+void roce_conn_time_wait(struct roce_cm_conn *conn, uint64_t now_ns)
+{
+	conn->state = ROCE_CM_TIMEWAIT;
+	conn->sends_last = false;
+	conn->deadline_ns = now_ns + conn->wait_ns;
+	roce_conn_tell(conn, ROCE_CM_DISCONNECTED, NULL);
+}
+
+void roce_conn_hang_up(struct roce_cm_conn *conn, uint64_t now_ns)
+{
+	struct roce_mad dreq = { .kind = ROCE_MAD_DREQ, .qpn = conn->remote_qpn };
+
+	conn->state = ROCE_CM_DREQ_SENT;
+	roce_conn_ask(conn, &dreq, now_ns);
+}
