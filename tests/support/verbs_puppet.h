@@ -30,7 +30,7 @@ enum {
 		     IBV_ACCESS_REMOTE_ATOMIC,
 };
 
-/* What the ends exchange before connecting. */
+/* Exchanged by the ends before they connect. */
 struct endpoint_name {
 	uint32_t qpn, rkey;
 	uint64_t addr;

@@ -44,7 +44,7 @@ struct cm_hunt_letter {
 	bool is_used;
 };
 
-/* What the program of a host knows of a connection. */
+/* A connection in the eyes of a host's program. */
 struct view {
 	struct roce_cm_conn *conn;
 	uint32_t call;

@@ -28,7 +28,7 @@ enum { CANNOT = 77 };
 
 static uint64_t secret = SECRET;
 
-/* What the rogue must know; children of a fork forget the device. */
+/* Facts that the rogue must know; children of a fork forget the device. */
 struct target {
 	uint32_t slot, qpn, file;
 	pid_t pid;
