@@ -17,6 +17,7 @@ struct engine {
 	pthread_mutex_t lock;
 	pthread_cond_t idle; /* the running item changed */
 	bool started, asleep;
+	bool forking; /* the engine thread begins no callback */
 	pthread_t thread;
 	int epoll, wake;
 	const void *running; /* the handler, timer or work being called */
@@ -30,6 +31,9 @@ void engine_wake(void);
 /** engine_run_begin(), engine_run_end() - bracket a callback: drop the lock, take it back */
 void engine_run_begin(const void *item);
 void engine_run_end(void);
+
+/** engine_let_fork() - wait until no fork() is under way; before an item is chosen to be called */
+void engine_let_fork(void);
 
 /** engine_runs() - true if @item is being called and the caller is not the engine thread */
 bool engine_runs(const void *item);

@@ -58,6 +58,34 @@ void engine_run_end(void)
 	pthread_cond_broadcast(&engine.idle);
 }
 
+void engine_let_fork(void)
+{
+	while (engine.forking)
+		pthread_cond_wait(&engine.idle, &engine.lock);
+}
+
+/* The engine thread itself is in its callback, and waits for nobody. */
+void softnic_loop_fork_begin(void)
+{
+	if (is_engine)
+		return;
+	pthread_mutex_lock(&engine.lock);
+	while (engine.running || engine.forking)
+		pthread_cond_wait(&engine.idle, &engine.lock);
+	engine.forking = true;
+	pthread_mutex_unlock(&engine.lock);
+}
+
+void softnic_loop_fork_end(void)
+{
+	if (is_engine)
+		return;
+	pthread_mutex_lock(&engine.lock);
+	engine.forking = false;
+	pthread_cond_broadcast(&engine.idle);
+	pthread_mutex_unlock(&engine.lock);
+}
+
 bool engine_runs(const void *item)
 {
 	return engine.running == item && !is_engine;
@@ -96,6 +124,7 @@ static void *engine_main(void *arg)
 		n = wait_for_event(&ev, ns);
 		pthread_mutex_lock(&engine.lock);
 		engine.asleep = false;
+		engine_let_fork();
 		if (n == 1)
 			fd_watch_handle(&ev);
 	}
@@ -138,7 +167,7 @@ static void reset_engine(void)
 	}
 	engine.epoll = engine.wake = -1;
 	engine.running = NULL;
-	engine.started = engine.asleep = is_engine = false;
+	engine.started = engine.asleep = engine.forking = is_engine = false;
 	pthread_cond_init(&engine.idle, NULL);
 }
 

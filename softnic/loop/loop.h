@@ -20,6 +20,14 @@
 int softnic_loop_start(void);
 
 /**
+ * softnic_loop_fork_begin() - wait for the callback under way; no other begins until fork_end()
+ *
+ * Context: The caller holds no lock. On the engine thread it does nothing.
+ */
+void softnic_loop_fork_begin(void);
+void softnic_loop_fork_end(void);
+
+/**
  * softnic_loop_is_here() - is this the engine thread?
  */
 bool softnic_loop_is_here(void);

@@ -17,6 +17,7 @@ static void run_timers(void)
 {
 	uint64_t now_ns = softnic_loop_now_ns();
 
+	engine_let_fork();
 	while (scheduled.timers && scheduled.timers->deadline_ns <= now_ns) {
 		struct softnic_timer *t = scheduled.timers;
 		void (*fn)(struct softnic_timer * t) = t->fn;
@@ -26,6 +27,7 @@ static void run_timers(void)
 		engine_run_begin(t);
 		fn(t);
 		engine_run_end();
+		engine_let_fork();
 	}
 }
 
@@ -59,8 +61,10 @@ void timer_run(void)
 	int i;
 
 	run_timers();
-	for (i = 0; i < STEPS_BETWEEN_POLLS && scheduled.first; i++)
+	for (i = 0; i < STEPS_BETWEEN_POLLS && scheduled.first; i++) {
 		run_one_work();
+		engine_let_fork();
+	}
 }
 
 int64_t timer_idle_ns(void)
