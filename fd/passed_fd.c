@@ -80,14 +80,17 @@ static void *close_slowly(void *fd)
 /* If no thread can start, the descriptor leaks, because close() might block for ever. */
 static void close_apart(int fd)
 {
+	pthread_attr_t detached;
 	pthread_t thread;
 	sigset_t all, old;
 
 	sigfillset(&all);
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (!pthread_create(&thread, NULL, close_slowly, (void *)(intptr_t)fd))
-		pthread_detach(thread);
+	pthread_create(&thread, &detached, close_slowly, (void *)(intptr_t)fd);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&detached);
 }
 
 void passed_fd_close(int fd)
