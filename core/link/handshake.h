@@ -164,7 +164,7 @@ void weir_handshake_refuse(struct weir_handshake *h, int status, const char *tex
 void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int status,
 				 const char *text);
 
-/* Return: what a decoded refusal means: -EPROTONOSUPPORT, a documented errno, or -EPROTO. */
+/* Return: the errno of a decoded refusal: -EPROTONOSUPPORT, a documented one, or -EPROTO. */
 int weir_handshake_refusal_status(const struct wire_handshake_refusal *refusal);
 
 #endif

@@ -39,8 +39,9 @@ struct weir_donor_options {
 	unsigned int nr_keys;
 	uint64_t memory_bytes; /* bytes lent in total; required */
 	/*
-	 * Most bytes per client, counting regions that it created and that still exist, and, for a
-	 * new named one, those that earlier clients of its key left behind; default memory_bytes.
+	 * Most bytes per client; default memory_bytes. The regions count that the client created
+	 * and that still exist. For a new named region, the donor also counts the regions that
+	 * earlier clients of the same key left behind.
 	 */
 	uint64_t quota_bytes;
 	unsigned int clients_max; /* default: key_clients_max for each key */

@@ -70,7 +70,7 @@ def _need_tools():
 
 
 def _remedy():
-    """What stops an unprivileged user on this machine, as far as the kernel says."""
+    """The setting that stops an unprivileged user on this machine, if the kernel shows one."""
     for path, bad, setting in (
             ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
             ("kernel/apparmor_restrict_unprivileged_userns", "1",

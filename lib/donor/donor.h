@@ -17,7 +17,7 @@
  *	lent.c		one region, over arena.c
  *	memory_worker.c	the thread that populates and zeroes memory
  *
- * All other work but sending messages is done by the donor's thread alone.
+ * The donor's thread alone does all other work, but for sending messages.
  */
 #ifndef WEIR_LIB_DONOR_DONOR_H
 #define WEIR_LIB_DONOR_DONOR_H

@@ -75,7 +75,7 @@ static void reclaim_excess(void *arg)
 		       (unsigned long long)movable);
 }
 
-/* In slices, so that the donor's thread waits for none of it. */
+/* Works in slices, so that the donor's thread never waits for the whole arena. */
 static void release_reserved(struct weir_donor *donor)
 {
 	uint64_t offset, length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The hosts of both queue pairs: what they post, and whether each effect is right. */
+/* The hosts of both queue pairs: they post requests, and check the effect of each. */
 #include <errno.h>
 
 #include "sim/hunt/fuzz_roce.h"

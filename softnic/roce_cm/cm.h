@@ -164,9 +164,9 @@ void roce_cm_heard_packet(struct roce_cm *cm, struct roce_cm_conn *conn);
 int roce_cm_disconnect(struct roce_cm *cm, struct roce_cm_conn *conn, uint64_t now_ns);
 
 /**
- * roce_cm_release() - give a connection back; no event tells of it any more
+ * roce_cm_release() - give a connection back; no further event names the connection
  *
- * One that is not at its end is ended as the peer expects.
+ * A connection that is still open is closed by the messages that the peer expects.
  */
 void roce_cm_release(struct roce_cm *cm, struct roce_cm_conn *conn, uint64_t now_ns);
 

@@ -22,7 +22,7 @@ enum {
 	CONNS = 6,
 	CALLS_MAX = 256, /* connections asked for in one run */
 	LETTERS = 512, /* in flight */
-	TODO = 64, /* of the programs */
+	PLANS_MAX = 64, /* of the programs */
 	STEPS_MAX = 100000,
 	STEPS = 1500, /* with faults */
 	TIMEOUT = 10,
@@ -51,7 +51,7 @@ struct view {
 	bool is_client, is_established, has_reply, has_ended;
 };
 
-struct todo {
+struct planned_act {
 	uint64_t due_ns;
 	uint32_t host, view, incarnation;
 	bool is_used;
@@ -71,7 +71,7 @@ struct cm_hunt {
 	uint32_t loss, repeat, stranger; /* per mille */
 	struct cm_hunt_host hosts[HOSTS];
 	struct cm_hunt_letter letters[LETTERS];
-	struct todo todos[TODO];
+	struct planned_act plans[PLANS_MAX];
 	struct call calls[CALLS_MAX];
 	uint32_t nr_calls;
 	bool is_broken;
@@ -166,13 +166,13 @@ static void plan(struct cm_hunt *h, uint32_t host, uint32_t view, uint64_t withi
 {
 	uint32_t i;
 
-	for (i = 0; i < TODO && h->todos[i].is_used; i++)
+	for (i = 0; i < PLANS_MAX && h->plans[i].is_used; i++)
 		;
-	expect(h, i < TODO, "the hunt's list is full");
-	if (i == TODO)
+	expect(h, i < PLANS_MAX, "the hunt's list is full");
+	if (i == PLANS_MAX)
 		return;
-	h->todos[i] = (struct todo){ h->now_ns + 1 + sim_rng_below(&h->rng, within_ns), host, view,
-				     h->hosts[host].incarnation, true };
+	h->plans[i] = (struct planned_act){ h->now_ns + 1 + sim_rng_below(&h->rng, within_ns), host,
+					    view, h->hosts[host].incarnation, true };
 }
 
 static uint32_t view_of(struct cm_hunt *h, uint32_t host, const struct roce_cm_conn *conn)
@@ -275,26 +275,26 @@ static void answer(struct cm_hunt *h, uint32_t host, uint32_t index)
 	}
 }
 
-static void act(struct cm_hunt *h, const struct todo *todo)
+static void act(struct cm_hunt *h, const struct planned_act *plan)
 {
-	struct view *view = &h->hosts[todo->host].views[todo->view];
+	struct view *view = &h->hosts[plan->host].views[plan->view];
 
-	if (todo->incarnation != h->hosts[todo->host].incarnation || !view->conn)
+	if (plan->incarnation != h->hosts[plan->host].incarnation || !view->conn)
 		return;
 	if (view->has_ended) {
-		release(h, todo->host, view);
+		release(h, plan->host, view);
 		return;
 	}
 	if (view->conn->state == ROCE_CM_REQ_RCVD || view->conn->state == ROCE_CM_REP_RCVD) {
-		answer(h, todo->host, todo->view);
+		answer(h, plan->host, plan->view);
 		return;
 	}
 	h->calls[view->call].may_end = true;
 	if (view->conn->state == ROCE_CM_ESTABLISHED && draw(h, 4))
-		expect(h, !roce_cm_disconnect(&h->hosts[todo->host].cm, view->conn, h->now_ns),
-		       "host %u cannot disconnect", todo->host);
+		expect(h, !roce_cm_disconnect(&h->hosts[plan->host].cm, view->conn, h->now_ns),
+		       "host %u cannot disconnect", plan->host);
 	else if (view->is_client || view->is_established)
-		release(h, todo->host, view);
+		release(h, plan->host, view);
 }
 
 static void hear_request(struct cm_hunt *h, uint32_t host, const struct roce_cm_event *event)
@@ -410,7 +410,7 @@ static bool step(struct cm_hunt *h)
 {
 	uint64_t next_ns = ROCE_CM_NEVER, at_ns;
 	struct cm_hunt_letter *letter = NULL;
-	struct todo *todo = NULL;
+	struct planned_act *plan = NULL;
 	uint32_t i;
 
 	for (i = 0; i < LETTERS; i++)
@@ -418,10 +418,10 @@ static bool step(struct cm_hunt *h)
 			letter = &h->letters[i];
 			next_ns = letter->due_ns;
 		}
-	for (i = 0; i < TODO; i++)
-		if (h->todos[i].is_used && h->todos[i].due_ns < next_ns) {
-			todo = &h->todos[i];
-			next_ns = todo->due_ns;
+	for (i = 0; i < PLANS_MAX; i++)
+		if (h->plans[i].is_used && h->plans[i].due_ns < next_ns) {
+			plan = &h->plans[i];
+			next_ns = plan->due_ns;
 		}
 	for (i = 0; i < HOSTS; i++) {
 		at_ns = roce_cm_deadline_ns(&h->hosts[i].cm);
@@ -432,9 +432,9 @@ static bool step(struct cm_hunt *h)
 	if (next_ns == ROCE_CM_NEVER)
 		return false;
 	h->now_ns = next_ns;
-	if (todo && todo->due_ns == next_ns) {
-		todo->is_used = false;
-		act(h, todo);
+	if (plan && plan->due_ns == next_ns) {
+		plan->is_used = false;
+		act(h, plan);
 	} else if (letter && letter->due_ns == next_ns) {
 		arrive(h, letter);
 	}
