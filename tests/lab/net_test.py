@@ -22,27 +22,40 @@ WEIR = os.path.abspath(sys.argv.pop(1))
 SLOWER = 5 if "WEIR_TEST_DEVICE" in os.environ else 1  # an emulated guest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Arguments: a host, how many datagrams, each with its number, and how many bytes more each has.
-SEND = """import socket, sys, time
+# Arguments: a host, how many datagrams, each with its number, how many bytes more each has, and a
+# file. The receiver adds a byte to the file for each round of 50 that it has taken, so that its
+# buffer suffices however slow it is; a sender without a file does not wait.
+SEND = """import os, socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for i in range(int(sys.argv[2])):
-    s.sendto(b"%6d" % i + bytes(int(sys.argv[3])), (sys.argv[1], 7777))
-    if i % 50 == 49: time.sleep(0.02)  # so that the receiver's buffer suffices
+count, more, taken = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+for i in range(count):
+    s.sendto(b"%6d" % i + bytes(more), (sys.argv[1], 7777))
+    while taken and i % 50 == 49 and os.path.getsize(taken[0]) <= i // 50:
+        s.sendto(b"round %d" % (i // 50), (sys.argv[1], 7777))
+        time.sleep(0.01)
 for i in range(3): s.sendto(b"end", (sys.argv[1], 7777))"""
-# Argument: patience in seconds. Prints how many came, how many of them twice, and how many after
-# a later one.
+# Arguments: patience in seconds, and the sender's file. Prints how many came, how many of them
+# twice, and how many after a later one.
 RECEIVE = """import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
 s.bind(("", 7777))
 print("ready", flush=True)
 s.settimeout(float(sys.argv[1]))
-got = []
+got, rounds = [], 0
+taken = open(sys.argv[2], "ab", 0)
+def take():
+    global rounds
+    data = s.recv(100)
+    if data.startswith(b"round"):
+        if int(data[6:]) == rounds:
+            rounds += 1
+            taken.write(b".")
+    elif data != b"end": got.append(data)
+    return data
 try:
-    while (data := s.recv(100)) != b"end": got.append(data)
+    while take() != b"end": pass
     s.settimeout(0.3)
-    while True:
-        if (data := s.recv(100)) != b"end": got.append(data)
+    while True: take()
 except TimeoutError: pass
 late = sum(later < one for one, later in zip(got, got[1:]))
 print(len(set(got)), len(got) - len(set(got)), late)"""
@@ -116,11 +129,13 @@ class Net(unittest.TestCase):
         said = self.good("run", source, "--", sys.executable, "-c", PING, target, str(patience))
         return None if said == "lost\n" else float(said)
 
-    def flood(self, count, more=0):
-        receiver = self.start("h2", sys.executable, "-c", RECEIVE, str(10 * SLOWER))
-        self.good("run", "h1", "--", sys.executable, "-c", SEND, "10.77.0.2", str(count),
-                  str(more))
-        said = receiver.communicate(timeout=30 * SLOWER)[0]
+    def flood(self, count, more=0, waits=True):
+        """Sends datagrams from h1 to h2; waits: as fast as the receiver takes them."""
+        with tempfile.NamedTemporaryFile() as taken:
+            receiver = self.start("h2", sys.executable, "-c", RECEIVE, str(10 * SLOWER), taken.name)
+            self.good("run", "h1", "--", sys.executable, "-c", SEND, "10.77.0.2", str(count),
+                      str(more), *([taken.name] if waits else []))
+            said = receiver.communicate(timeout=30 * SLOWER)[0]
         return tuple(int(word) for word in said.split())
 
 
@@ -319,10 +334,10 @@ class Links(Net):
 
     def test_a_rate_bounds_what_passes(self):
         self.good("up", "2", "--rate", "1mbit")
-        came, _, _ = self.flood(2000, 1000)
+        came, _, _ = self.flood(2000, 1000, waits=False)
         self.assertLess(came, 1000)  # a burst of 16 KiB and 50 ms of queue pass, and 120 a second
         self.good("link", "all", "--rate", "0")
-        self.assertGreater(self.flood(500)[0], 450)
+        self.assertEqual(self.flood(500)[0], 500)
         self.assertEqual(self.status()["hosts"][0]["link"], {})
 
     def test_without_netem_the_kernels_refusal_names_the_remedy(self):
