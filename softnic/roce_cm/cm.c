@@ -10,12 +10,23 @@
 void roce_cm_init(struct roce_cm *cm, struct roce_cm_conn *conns, uint32_t nr_conns,
 		  uint64_t ca_guid, uint64_t seed)
 {
+	uint32_t places = 1;
+
 	memset(cm, 0, sizeof(*cm));
 	memset(conns, 0, nr_conns * sizeof(*conns));
 	cm->conns = conns;
 	cm->nr_conns = nr_conns;
 	cm->ca_guid = ca_guid;
 	cm->random = seed;
+	while (places < nr_conns)
+		places *= 2;
+	cm->place_mask = places - 1;
+}
+
+void roce_cm_set_prefix(struct roce_cm *cm, uint32_t prefix, uint32_t bits)
+{
+	cm->prefix = prefix;
+	cm->prefix_bits = bits;
 }
 
 int roce_cm_connect(struct roce_cm *cm, const struct roce_mad *req,
@@ -30,8 +41,7 @@ int roce_cm_connect(struct roce_cm *cm, const struct roce_mad *req,
 	taken = roce_conn_take(cm, ROCE_CM_REQ_SENT, peer, 0);
 	if (!taken)
 		return -ENOBUFS;
-	/* Within the ID's connection, a transaction of its own: ib_cm matches answers by both. */
-	taken->tid = (uint64_t)taken->local_id << 32 | req->kind;
+	taken->tid = roce_conn_tid(cm);
 	taken->qpn = req->qpn;
 	asked.ca_guid = req->kind == ROCE_MAD_REQ ? cm->ca_guid : 0;
 	roce_conn_take_over(taken, req, req->remote_timeout);

@@ -5,8 +5,13 @@
  *
  * Lost messages are repeated, as often as the REQ allows; an MRA of the peer postpones that. A
  * message that comes again is answered again. Memory for connections is the caller's, and bounds
- * what strangers can make this object remember. A communication ID is hard to guess, and a message
- * counts only from the host that the connection is with.
+ * what strangers can make this object remember. IDs of communications and transactions are hard to
+ * guess, and a message counts only from the host that the connection is with.
+ *
+ * Peers tell connections apart by queue pair numbers, too: a REQ from a queue pair of a connection
+ * that this object knows is refused as stale, and ends that connection. So a host, also one that
+ * has lost its memory, gives a queue pair number to a new connection only when all REQs and REPs
+ * with the number have arrived or are lost.
  *
  * Context of all: any; never sleeps. Externally serialised by the caller.
  */
@@ -85,7 +90,9 @@ struct roce_cm_refusal {
 /**
  * struct roce_cm - a connection manager
  * @ca_guid: of this device
- * @random: state of the generator of communication IDs
+ * @random: state of the generator of IDs
+ * @prefix: the upper @prefix_bits of all communication IDs
+ * @place_mask: of the lower bits of a communication ID: the index of its connection
  * @refusals: from @refusals_head to @refusals_tail; a refusal too many is dropped,
  *	and its peer asks again
  * @turn: where the next message and event are looked for, so that no connection waits for ever
@@ -96,6 +103,7 @@ struct roce_cm {
 	uint32_t turn;
 	uint64_t ca_guid;
 	uint64_t random;
+	uint32_t prefix, prefix_bits, place_mask;
 	struct roce_cm_refusal refusals[ROCE_CM_REFUSALS];
 	uint32_t refusals_head, refusals_tail;
 };
@@ -109,10 +117,16 @@ struct roce_cm_event {
 /**
  * roce_cm_init() - an idle connection manager
  * @conns: *kept until* the end; @nr_conns: at most ROCE_CM_CONNS_MAX
- * @seed: secret and random, because communication IDs follow from it
+ * @seed: secret and random, because IDs follow from it
  */
 void roce_cm_init(struct roce_cm *cm, struct roce_cm_conn *conns, uint32_t nr_conns,
 		  uint64_t ca_guid, uint64_t seed);
+
+/**
+ * roce_cm_set_prefix() - share the communication IDs of one host with other managers
+ * @prefix: differs between the managers; @bits: its size, at most 15
+ */
+void roce_cm_set_prefix(struct roce_cm *cm, uint32_t prefix, uint32_t bits);
 
 /**
  * roce_cm_connect() - ask a peer for a connection, or for the queue pair of a service

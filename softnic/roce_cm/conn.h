@@ -9,6 +9,9 @@
 struct roce_cm_conn *roce_conn_take(struct roce_cm *cm, enum roce_cm_state state,
 				    const uint8_t peer[ROCE_MAD_GID_BYTES], uint64_t tid);
 
+/** roce_conn_tid() - a transaction ID that is hard to guess */
+uint64_t roce_conn_tid(struct roce_cm *cm);
+
 /** roce_conn_take_over() - learn what a REQ says about times and retries */
 void roce_conn_take_over(struct roce_cm_conn *conn, const struct roce_mad *req, uint8_t timeout);
 

@@ -19,14 +19,14 @@ static bool is_from(const struct roce_cm_conn *conn, const uint8_t peer[ROCE_MAD
 static struct roce_cm_conn *named(struct roce_cm *cm, const struct roce_mad *m,
 				  const uint8_t peer[ROCE_MAD_GID_BYTES])
 {
-	uint32_t place = m->remote_id % ROCE_CM_CONNS_MAX;
+	uint32_t place = m->remote_id & cm->place_mask;
 	struct roce_cm_conn *conn = &cm->conns[place];
 
 	if (place >= cm->nr_conns || !is_from(conn, peer) || conn->local_id != m->remote_id ||
 	    conn->is_sidr)
 		return NULL;
-	/* Before a REP, an answer tells the peer's ID. */
-	if (conn->state != ROCE_CM_REQ_SENT && conn->remote_id != m->local_id)
+	/* Before a REP, an answer tells the peer's ID, and proves that the peer has the REQ. */
+	if (conn->state == ROCE_CM_REQ_SENT ? conn->tid != m->tid : conn->remote_id != m->local_id)
 		return NULL;
 	return conn;
 }
@@ -245,11 +245,11 @@ static void take_drep(struct roce_cm *cm, const struct roce_mad *m, const uint8_
 
 static void take_sidr_rep(struct roce_cm *cm, const struct roce_mad *m, const uint8_t *peer)
 {
-	uint32_t place = m->local_id % ROCE_CM_CONNS_MAX;
+	uint32_t place = m->local_id & cm->place_mask;
 	struct roce_cm_conn *conn = &cm->conns[place];
 
 	if (place >= cm->nr_conns || !is_from(conn, peer) || conn->local_id != m->local_id ||
-	    !conn->is_sidr || conn->state != ROCE_CM_REQ_SENT)
+	    conn->tid != m->tid || !conn->is_sidr || conn->state != ROCE_CM_REQ_SENT)
 		return;
 	roce_conn_end(conn, ROCE_CM_REPLY, m);
 }

@@ -382,6 +382,38 @@ static void a_stranger_is_not_heard(void **state)
 	assert_int_equal(w->server.conn->state, ROCE_CM_ESTABLISHED);
 }
 
+static void an_answer_without_the_transaction_id_is_not_heard(void **state)
+{
+	struct world *w = *state;
+	struct roce_mad m;
+
+	reach_rep_sent(w);
+	assert_true(take(w, &w->server, &m));
+	m.tid++;
+	give(w, &w->client, &m);
+	told(&w->client, 0);
+	carry(w, &w->client, ROCE_MAD_REJ); /* a stranger's REP is refused */
+	m.tid--;
+	give(w, &w->client, &m);
+	told(&w->client, 1 << ROCE_CM_REPLY);
+}
+
+static void ids_have_the_prefix_and_the_rest_varies(void **state)
+{
+	struct world *w = *state;
+	struct roce_cm_conn *conn;
+	uint32_t ids[2], i;
+
+	roce_cm_set_prefix(&w->client.cm, 0x1a5, 9);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(roce_cm_connect(&w->client.cm, &req, gids[1], 0, &conn), 0);
+		ids[i] = conn->local_id;
+		assert_int_equal(ids[i] >> 23, 0x1a5);
+		roce_cm_release(&w->client.cm, conn, 0);
+	}
+	assert_int_not_equal(ids[0], ids[1]);
+}
+
 static void strangers_fill_no_more_than_the_table(void **state)
 {
 	struct world *w = *state;
@@ -458,6 +490,8 @@ int main(void)
 		CASE(a_dreq_for_another_queue_pair_is_ignored),
 		CASE(a_queue_pair_in_a_new_req_makes_the_old_connection_stale),
 		CASE(a_stranger_is_not_heard),
+		CASE(an_answer_without_the_transaction_id_is_not_heard),
+		CASE(ids_have_the_prefix_and_the_rest_varies),
 		CASE(strangers_fill_no_more_than_the_table),
 		CASE(a_client_that_gave_up_is_gone_from_the_server),
 		CASE(a_service_names_its_queue_pair_twice_if_asked_twice),
