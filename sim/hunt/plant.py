@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Plants a bug in a file of core or softnic/roce, for the hunt to find.
+"""Plants a bug in a file of core, softnic/roce or softnic/roce_cm, for a hunt to find.
 
   plant.py BUG SOURCE.C PLANTED.C
 """
@@ -152,6 +152,33 @@ PLANTS = {
             "place(qp->config.host, 0, p->payload"),
     # A duplicate is not acknowledged.
     "deaf": ("\t\t\tr->owes_ack = true;\n", "\t\t\treturn;\n"),
+    # The connection manager: an old answer to a question is taken for the answer to the next.
+    "other": ("conn->local_id != m->local_id ||\n\t    conn->tid != m->tid || ", ""),
+    # A DREQ is obeyed but not answered.
+    "forget": ("\troce_conn_answer(conn, &drep);\n", ""),
+    # A message counts from any host.
+    "spoof": ("!memcmp(conn->peer, peer, sizeof(conn->peer))", "peer"),
+    # A repeated request is a second request.
+    "double": ("\tif (conn) {\n\t\trepeat_answer(conn);",
+               "\tif (conn && !m) {\n\t\trepeat_answer(conn);"),
+    # A lost RTU is not sent again.
+    "rtu": ("conn->sends_reply = conn->reply.kind == ROCE_MAD_MRA ||",
+            "conn->sends_reply = false &&"),
+    # A repeated RTU establishes again.
+    "echo": ("\tif (conn->state != ROCE_CM_REP_SENT)\n\t\treturn;\n\tconn->state", "\tconn->state"),
+    # A request is repeated for ever.
+    "pester": ("\t\tconn->sends_left--;\n", ""),
+    # A released connection has events.
+    "posthumous": ("\tif (conn->is_released)\n\t\treturn;\n", ""),
+    # Two connections with a host have one queue pair.
+    "alias": ("conn->remote_qpn == req->qpn && ", "!conn->remote_qpn && "),
+    # A connection is free before its program gives the connection back.
+    "early": ("conn->state == ROCE_CM_ENDED && conn->is_released", "conn->state == ROCE_CM_ENDED"),
+    # A connection released at its end is never free.
+    "leak": ("\t\t/* fall through */\n\tcase ROCE_CM_ENDED:\n", "\t\t/* fall through */\n"),
+    # A host with no room says that the service is stale.
+    "excuse": ("refuse_req(cm, m, peer, ROCE_MAD_NO_RESOURCES)",
+               "refuse_req(cm, m, peer, ROCE_MAD_STALE)"),
     "begin": ("\t\tif (n->first > last)\n", "\t\tif (n->first >= last)\n"),
 }
 
