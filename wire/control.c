@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "wire/control.h"
+#include "wire/status.h"
 
 int wire_control_decode(const void *data, size_t length, struct wire_control_head *head,
 			const void **body)
@@ -15,6 +16,7 @@ int wire_control_decode(const void *data, size_t length, struct wire_control_hea
 		return -EPROTO;
 	if (h.kind == WIRE_CONTROL_CREDIT && h.length)
 		return -EPROTO;
+	h.status = wire_status(h.status);
 	*head = h;
 	*body = (const char *)data + sizeof(h);
 	return 0;

@@ -122,6 +122,8 @@ static_assert(sizeof(struct wire_control_reclaim) == 8, "wire_control_reclaim");
  * @data, @length: as received; @data at any alignment
  * @body: receives the start of the body of head.length bytes, inside @data
  *
+ * The status in @head is one of the closed list: wire_status().
+ *
  * Return: 0; -EPROTO unknown kind, or the length is not the one in the head.
  */
 int wire_control_decode(const void *data, size_t length, struct wire_control_head *head,

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define ERRNO_MAX 4095
+#include "wire/status.h"
 
 void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size_t fixed,
 		 fuse_req_t req)
@@ -46,8 +46,7 @@ int call_status(int status, const void *reply, size_t length, size_t body_min)
 	if (status || length < sizeof(head))
 		return -EIO;
 	memcpy(&head, reply, sizeof(head));
-	if (head.status > 0 || head.status < -ERRNO_MAX)
-		return -EIO;
+	head.status = wire_status_fs(head.status);
 	if (!head.status && length < sizeof(head) + body_min)
 		return -EIO;
 	return head.status;

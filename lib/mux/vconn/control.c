@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "lib/mux/local/local.h"
+#include "wire/status.h"
 
 static int handle_accept(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
@@ -39,7 +40,7 @@ static int handle_refuse(struct weir_mux_vconn *conn, const struct wire_mux_cont
 {
 	if (weir_mux_vconn_was_opened(conn))
 		return -EPROTO;
-	weir_mux_vconn_fail(conn, -(int)m->value);
+	weir_mux_vconn_fail(conn, wire_status(-(int)m->value));
 	return mark_finished(conn);
 }
 
