@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Queue pair 1: the management datagrams of the connection manager.
+ */
+#ifndef WEIR_SOFTNIC_WIRE_MAD_H
+#define WEIR_SOFTNIC_WIRE_MAD_H
+
+#include "softnic/roce/packet.h"
+#include "softnic/wire/socket.h"
+
+enum { MAD_QPN = 1 };
+
+/**
+ * mad_take() - a packet for queue pair 1 arrived
+ * @decoded: of the packet, with a right ICRC as far as it can be known
+ *
+ * Context: Engine thread, no locks held.
+ */
+void mad_take(const struct wire_packet *packet, const struct roce_packet *decoded);
+
+/** mad_reset() - forget the listener */
+void mad_reset(void);
+
+#endif

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The engine takes a batch of messages, each a train of packets that the kernel has joined
+ * (UDP_GRO), and deals with all of them before any queue pair answers. So one acknowledgement
+ * covers a batch.
+ */
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "softnic/control/fault.h"
+#include "softnic/roce/icrc.h"
+#include "softnic/roce/packet.h"
+#include "softnic/verbs/nic.h"
+#include "softnic/wire/mad.h"
+#include "softnic/wire/passed.h"
+#include "softnic/wire/receive.h"
+#include "softnic/wire/send.h"
+#include "softnic/wire/socket.h"
+
+enum {
+	MESSAGES = 16, /* per call */
+	MESSAGE_BYTES = 1 << 16,
+	ROUNDS_MAX = 4, /* then other descriptors have their turn */
+};
+
+struct message {
+	struct sockaddr_in6 name;
+	struct iovec iov;
+	union {
+		char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+};
+
+/* Engine thread only. */
+static struct {
+	uint8_t *bytes; /* MESSAGES * MESSAGE_BYTES */
+	struct message messages[MESSAGES];
+	struct mmsghdr headers[MESSAGES];
+} buffer;
+
+void receive_reset(void)
+{
+	mad_reset();
+}
+
+static bool prepare(void)
+{
+	int i;
+
+	if (!buffer.bytes)
+		buffer.bytes = malloc((size_t)MESSAGES * MESSAGE_BYTES);
+	if (!buffer.bytes)
+		return false;
+	for (i = 0; i < MESSAGES; i++) {
+		struct message *m = &buffer.messages[i];
+
+		m->iov = (struct iovec){ buffer.bytes + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES };
+		buffer.headers[i].msg_hdr = (struct msghdr){
+			.msg_name = &m->name,
+			.msg_namelen = sizeof(m->name),
+			.msg_iov = &m->iov,
+			.msg_iovlen = 1,
+			.msg_control = m->control.bytes,
+			.msg_controllen = sizeof(m->control.bytes),
+		};
+	}
+	return true;
+}
+
+/* Sets @each to the size of a train's packets. Returns false without a destination address. */
+static bool read_control(struct msghdr *m, struct wire_packet *p, size_t *each)
+{
+	struct in6_pktinfo to;
+	struct cmsghdr *c;
+	bool found = false;
+	int size;
+
+	for (c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			memcpy(&to, CMSG_DATA(c), sizeof(to));
+			memcpy(p->to.gid.raw, &to.ipi6_addr, sizeof(p->to.gid.raw));
+			p->from.ifindex = to.ipi6_ifindex;
+			found = true;
+		} else if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+			memcpy(&size, CMSG_DATA(c), sizeof(size));
+			if (size > 0)
+				*each = (size_t)size;
+		}
+	}
+	return found;
+}
+
+/* Only the loopback interface delivers packets from 127.0.0.1, and only they are passed on. */
+static void unwrap(struct wire_packet *p)
+{
+	static const union ibv_gid loopback = { .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
+
+	if (p->to.port == WIRE_ROCE_PORT || memcmp(&p->from.gid, &loopback, sizeof(loopback)) ||
+	    p->from.port <= WIRE_PORT_BASE || p->from.port >= WIRE_PORT_BASE + SOFTNIC_SLOTS ||
+	    !passed_decode(p->bytes, p->size, &p->from, &p->to))
+		return;
+	p->was_passed_on = true;
+	p->bytes += PASSED_HEADER_BYTES;
+	p->size -= PASSED_HEADER_BYTES;
+}
+
+void receive_pass_on(const struct wire_packet *packet, uint32_t slot)
+{
+	const struct wire_address to = {
+		.gid = { .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } },
+		.port = wire_port(slot),
+	};
+	uint8_t header[PASSED_HEADER_BYTES];
+
+	if (packet->was_passed_on || !slot || slot >= SOFTNIC_SLOTS || slot == nic.slot)
+		return;
+	passed_encode(header, &packet->from, &packet->to);
+	send_raw(&to, header, sizeof(header), packet->bytes, packet->size);
+}
+
+/* The IP id of an IPv4 packet is known only of a softnic's, which takes it for 0. */
+static bool knows_icrc(const struct wire_packet *p)
+{
+	return !socket_is_ipv4(&p->from.gid) ||
+	       (p->from.port > WIRE_PORT_BASE && p->from.port < WIRE_PORT_BASE + SOFTNIC_SLOTS);
+}
+
+static bool is_intact(const struct wire_packet *p)
+{
+	size_t at = socket_is_ipv4(&p->from.gid) ? 12 : 0;
+	struct roce_flow flow = {
+		.is_ipv6 = !at,
+		.dont_fragment = true,
+		.src_port = p->from.port,
+		.dst_port = p->to.port,
+	};
+
+	if (!knows_icrc(p))
+		return true;
+	memcpy(flow.src, p->from.gid.raw + at, sizeof(flow.src) - at);
+	memcpy(flow.dst, p->to.gid.raw + at, sizeof(flow.dst) - at);
+	return roce_icrc_is_right(&flow, p->bytes, p->size);
+}
+
+static void take_packet(struct wire_packet *p)
+{
+	struct roce_packet decoded;
+	uint32_t slot;
+
+	unwrap(p);
+	if (roce_packet_decode(&decoded, p->bytes, p->size) != ROCE_ACCEPTED)
+		return;
+	slot = decoded.dest_qpn >> SOFTNIC_QP_INDEX_BITS;
+	if (decoded.dest_qpn == MAD_QPN && is_intact(p))
+		mad_take(p, &decoded);
+	else if (decoded.dest_qpn != MAD_QPN)
+		receive_pass_on(p, slot);
+}
+
+static void take_message(struct mmsghdr *h, uint16_t port)
+{
+	const struct message *m = &buffer.messages[h - buffer.headers];
+	size_t left = h->msg_len, each = left;
+	const uint8_t *at = m->iov.iov_base;
+	struct wire_packet of_all = { .to.port = port };
+
+	memcpy(of_all.from.gid.raw, &m->name.sin6_addr, sizeof(of_all.from.gid.raw));
+	of_all.from.port = ntohs(m->name.sin6_port);
+	if (!read_control(&h->msg_hdr, &of_all, &each) || h->msg_hdr.msg_flags & MSG_TRUNC)
+		return;
+	for (; left; at += each, left -= each) {
+		struct wire_packet p = of_all;
+
+		each = each < left ? each : left;
+		p.bytes = at;
+		p.size = each;
+		take_packet(&p);
+	}
+}
+
+void receive_ready(void *arg, uint32_t events)
+{
+	uint16_t port = (uint16_t)(uintptr_t)arg;
+	int fd = load_acquire(port == WIRE_ROCE_PORT ? &wire.roce : &wire.own), rounds, n, i;
+
+	(void)events;
+	for (rounds = 0, n = MESSAGES; rounds < ROUNDS_MAX && n == MESSAGES; rounds++) {
+		if (fd < 0 || !prepare())
+			return;
+		n = recvmmsg(fd, buffer.headers, MESSAGES, MSG_DONTWAIT, NULL);
+		for (i = 0; i < n && !fault_port_is_down(); i++)
+			take_message(&buffer.headers[i], port);
+	}
+}

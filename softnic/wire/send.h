@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Sending RoCE packets: many with one system call, and a train of equal packets to one peer as
+ * one message that the kernel or the network card cuts up (UDP_SEGMENT).
+ *
+ * Between send_begin() and send_end() the caller holds the lock of the wire.
+ */
+#ifndef WEIR_SOFTNIC_WIRE_SEND_H
+#define WEIR_SOFTNIC_WIRE_SEND_H
+
+#include "softnic/wire/wire.h"
+
+/**
+ * struct wire_path - a flow to one peer
+ * @from: an address of this host
+ * @to: its port is the peer's own, or 4791
+ */
+struct wire_path {
+	union ibv_gid from;
+	struct wire_address to;
+};
+
+void send_begin(void);
+void send_end(void);
+
+/** send_room() - memory for a packet of ROCE_PACKET_MAX bytes, until the next call */
+uint8_t *send_room(void);
+
+/**
+ * send_packet() - send what the caller has written to send_room()
+ * @path: borrowed
+ * @size: in bytes, at least a BTH, without the ICRC
+ *
+ * Sends at send_end() at the latest. Drops the packet if the kernel refuses it.
+ */
+void send_packet(const struct wire_path *path, size_t size);
+
+/**
+ * send_raw() - send a message as it is, at once
+ * @iov: in two parts
+ *
+ * Context: As send_packet(), but not between send_begin() and send_end().
+ */
+void send_raw(const struct wire_address *to, const void *head, size_t head_size, const void *body,
+	      size_t body_size);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The UDP sockets by which this process reaches other hosts: RoCE v2 without a NIC, a module, a
+ * daemon or a privilege.
+ *
+ * Each process owns the UDP port WIRE_PORT_BASE + slot, and sends from it. A queue pair number
+ * holds the slot of its process. So once a peer has shown that it is a softnic, packets go to
+ * its process directly. Other RoCE peers know port 4791 only, and so does a first packet. All
+ * processes of the user join that port (SO_REUSEPORT), and the kernel gives each flow to one
+ * of them. That process passes a packet for another slot on, with the sender's address, over
+ * the loopback interface to the slot's own port. This needs no BPF program, and only a flow of
+ * a foreign peer pays for it, when several processes share the host.
+ *
+ * Addresses are GIDs, and the sockets are IPv6 sockets that also carry IPv4: the GID of an IPv4
+ * address is the address that such a socket uses.
+ *
+ * Every byte from the wire is hostile. A packet counts only if a queue pair's transport accepts
+ * it. As on any RoCE network, a sender that forges its address must guess the queue pair's number
+ * and PSN; so must a local user that forges a passed-on packet.
+ *
+ * The sender computes the ICRC for IP id 0, which holds: the sockets set don't-fragment, and are
+ * not connected. A receiver cannot see the IP id of an IPv4 packet. So the ICRC is checked over
+ * IPv6, and over IPv4 if the sender's port shows a softnic. UDP's checksum covers the rest.
+ */
+#ifndef WEIR_SOFTNIC_WIRE_WIRE_H
+#define WEIR_SOFTNIC_WIRE_WIRE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	WIRE_ROCE_PORT = 4791,
+	WIRE_PORT_BASE = 0x7000, /* below the ports that Linux gives out by itself */
+	WIRE_MAD_BYTES = 256,
+};
+
+/**
+ * struct wire_address - an end of a flow
+ * @port: UDP, in host order
+ * @ifindex: of the interface if @gid is a link-local IPv6 address, else any
+ */
+struct wire_address {
+	union ibv_gid gid;
+	uint32_t ifindex;
+	uint16_t port;
+};
+
+/**
+ * struct wire_route - how packets reach another host
+ * @from: an address of this host; its port is this process's own
+ * @mtu: largest payload of a RoCE packet: 256 to 4096
+ */
+struct wire_route {
+	struct wire_address from;
+	uint32_t mtu;
+};
+
+/**
+ * struct wire_mad - a management datagram that arrived for queue pair 1
+ * @from: of the sender, also of a passed-on MAD; answers go there
+ * @to: the address of this host that it was sent to
+ * @bytes: WIRE_MAD_BYTES, *kept until* the function returns; of an untrusted sender
+ * @was_passed_on: by another process of this host, which decided that it is for this one
+ */
+struct wire_mad {
+	struct wire_address from;
+	union ibv_gid to;
+	const uint8_t *bytes;
+	bool was_passed_on;
+};
+
+/**
+ * wire_socket_open() - open the sockets of this process; idempotent
+ *
+ * Opens without port 4791 if the kernel's Soft-RoCE or another user holds that port: see
+ * wire_socket_has_roce_port().
+ *
+ * Context: Any thread with a device open; any locks but the engine's.
+ * Return: 0; -EADDRINUSE if another user holds this process's port; -EAFNOSUPPORT if the kernel
+ *	lacks IPv6 sockets; or another negative errno.
+ */
+int wire_socket_open(void);
+
+/** wire_socket_has_roce_port() - is port 4791 ours, too? If not, foreign peers cannot reach us. */
+bool wire_socket_has_roce_port(void);
+
+/** wire_port() - the own port of the process in @slot */
+static inline uint16_t wire_port(uint32_t slot)
+{
+	return (uint16_t)(WIRE_PORT_BASE + slot);
+}
+
+/** wire_socket_port_of_qpn() - the own port of the process with that queue pair, if a softnic */
+uint16_t wire_socket_port_of_qpn(uint32_t qpn);
+
+/**
+ * wire_route() - find the way to another host
+ * @from: source address, or NULL to let the kernel choose it
+ * @ifindex: of @from, for link-local addresses
+ *
+ * Context: Any thread; never blocks.
+ * Return: 0, or -EHOSTUNREACH.
+ */
+int wire_route(const union ibv_gid *to, const union ibv_gid *from, uint32_t ifindex,
+	       struct wire_route *route);
+
+/**
+ * wire_mad_listen() - receive the MADs for queue pair 1
+ * @fn: called on the engine thread without locks; NULL to end. Returns the slot of the process of
+ *	this host for which the MAD is: wire passes it on. 0: the MAD is dealt with, or dropped.
+ *	Ignored for a MAD that @was_passed_on.
+ *
+ * Context: Any thread. After the end a call of the old @fn may still run.
+ */
+void wire_mad_listen(uint32_t (*fn)(const struct wire_mad *mad));
+
+/**
+ * wire_mad_send() - send a MAD from queue pair 1 to queue pair 1
+ * @from: of wire_route(), or @to of a received MAD
+ * @to: its port is WIRE_ROCE_PORT for a host that has not answered, else that of the answer
+ * @mad: WIRE_MAD_BYTES
+ *
+ * The network may lose it.
+ *
+ * Context: Any thread with the wire open; any locks but the engine's.
+ */
+void wire_mad_send(const union ibv_gid *from, const struct wire_address *to, const uint8_t *mad);
+
+#endif
