@@ -2,7 +2,7 @@
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
 .PHONY: help demo check check-canary check-distros check-vm check-kernel-debug soak vm-shell lab
-.PHONY: bench bench-fs bench-swap build docs modules dkms wheel install clean
+.PHONY: bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -28,6 +28,7 @@ help:
 	@echo 'make dkms     install them with DKMS, which builds them for each kernel; as root'
 	@echo 'make wheel    build the Python package into $(BUILD)/wheels/'
 	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
+	@echo 'make uninstall  remove what "make install" of this folder installed'
 	@echo 'make clean    remove $(BUILD)/'
 
 demo:
@@ -128,6 +129,10 @@ $(BUILD)/build.ninja:
 
 install: build
 	meson install -C $(BUILD) --no-rebuild
+
+# Meson has kept a list of the files, DESTDIR included.
+uninstall:
+	ninja -C $(BUILD) uninstall
 
 clean:
 	rm -rf $(BUILD)

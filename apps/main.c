@@ -39,10 +39,57 @@ static int print_help(void)
 	for (size_t i = 0; i < NR_CMDS; i++)
 		printf("  %-8s  %s\n", cmds[i].name, cmds[i].summary);
 	printf("\n"
-	       "  -h, --help     this help; see also 'weir COMMAND --help'\n"
+	       "  -h, --help     this help; see also 'weir help COMMAND'\n"
 	       "  -V, --version  print the version\n\n"
 	       "The memory is volatile: it ends with the donor. RDMA does not encrypt.\n");
 	return EXIT_OK;
+}
+
+/* Levenshtein's distance, of short words; a long @typed is far from all. */
+static size_t distance(const char *typed, const char *name)
+{
+	size_t row[16], above, here, length = strlen(name);
+
+	for (size_t i = 0; i <= length; i++)
+		row[i] = i;
+	for (; *typed; typed++) {
+		above = row[0]++;
+		for (size_t i = 1; i <= length; i++) {
+			here = above + (*typed != name[i - 1]);
+			above = row[i];
+			if (here > above + 1)
+				here = above + 1;
+			if (here > row[i - 1] + 1)
+				here = row[i - 1] + 1;
+			row[i] = here;
+		}
+	}
+	return row[length];
+}
+
+static const char *nearest_name(const char *typed)
+{
+	size_t least = 3; /* a distance of 3 resembles nothing */
+	const char *nearest = NULL;
+
+	for (size_t i = 0; i < NR_CMDS; i++) {
+		size_t far = distance(typed, cmds[i].name);
+
+		if (far >= least || far >= strlen(cmds[i].name))
+			continue;
+		least = far;
+		nearest = cmds[i].name;
+	}
+	return nearest;
+}
+
+static int unknown_command(const char *typed)
+{
+	const char *nearest = nearest_name(typed);
+
+	if (nearest)
+		return usage_error("weir", "no command '%s': did you mean '%s'?", typed, nearest);
+	return usage_error("weir", "no command '%s'", typed);
 }
 
 /* A failed write to standard output, as on a full disk, makes the command fail. */
@@ -65,21 +112,41 @@ static int run_cmd(const struct cmd *cmd, int argc, char **argv)
 	return flush_and_end(name, cmd->run(argc, argv));
 }
 
+static int run_named(int argc, char **argv)
+{
+	for (size_t i = 0; i < NR_CMDS; i++)
+		if (!strcmp(argv[1], cmds[i].name))
+			return run_cmd(&cmds[i], argc - 1, argv + 1);
+	return unknown_command(argv[1]);
+}
+
+/* 'weir help COMMAND' is 'weir COMMAND --help'. */
+static int run_help(int argc, char **argv)
+{
+	static char help[] = "--help";
+	char *line[] = { argv[0], argc > 2 ? argv[2] : NULL, help, NULL };
+
+	if (argc == 2)
+		return flush_and_end("weir", print_help());
+	if (argc > 3)
+		return usage_error("weir", "help takes one COMMAND");
+	return run_named(3, line);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
 	device_init(argc, argv);
-	if (!strcmp(name, "-h") || !strcmp(name, "--help") || (!strcmp(name, "help") && argc == 2))
+	if (!strcmp(name, "-h") || !strcmp(name, "--help"))
 		return flush_and_end("weir", print_help());
+	if (!strcmp(name, "help"))
+		return run_help(argc, argv);
 	if (!strcmp(name, "-V") || !strcmp(name, "--version")) {
 		puts(WEIR_VERSION_TEXT);
 		return flush_and_end("weir", EXIT_OK);
 	}
-	for (size_t i = 0; i < NR_CMDS; i++)
-		if (!strcmp(name, cmds[i].name))
-			return run_cmd(&cmds[i], argc - 1, argv + 1);
 	if (!*name)
 		return usage_error("weir", "no COMMAND given");
-	return usage_error("weir", "no command '%s'", name);
+	return run_named(argc, argv);
 }

@@ -110,8 +110,8 @@ static struct summary summarise(uint64_t *samples_ns, unsigned int count)
 	return (struct summary){
 		.min_us = (double)samples_ns[0] / 1e3,
 		.avg_us = sum / count / 1e3,
-		.p50_us = (double)samples_ns[(count - 1) / 2] / 1e3,
-		.p99_us = (double)samples_ns[(uint64_t)(count - 1) * 99 / 100] / 1e3,
+		.p50_us = (double)samples_ns[number_quantile(count, 50)] / 1e3,
+		.p99_us = (double)samples_ns[number_quantile(count, 99)] / 1e3,
 		.max_us = (double)samples_ns[count - 1] / 1e3,
 	};
 }

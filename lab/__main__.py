@@ -217,8 +217,8 @@ def _bytes(least, most):
 def _profile(text):
     found = simulate.profile_named(text)
     if not found:
-        raise argparse.ArgumentTypeError(f"no profile '{text}': {', '.join(simulate.SHORT)}, or a "
-                                         "file")
+        raise argparse.ArgumentTypeError(f"no profile '{text}': "
+                                         f"{', '.join(simulate.profiles())}, or a file")
     wrong = simulate.wrong_with(found)
     if wrong:
         raise argparse.ArgumentTypeError(wrong)
@@ -261,7 +261,8 @@ def _add_what_if(commands):
         help="default adaptive")
     add("-w", "--window", type=_window, default=8 << 20, metavar="off|BYTES", help="default 8M")
     add("--profile", type=_profile, default="connectx-5", metavar="NAME|FILE",
-        help="the NIC: cx3, cx5, cx5-edr or a file; default cx5")
+        help="the NIC: connectx-3, connectx-5, connectx-5-edr or a file; default "
+             "connectx-5")
     add("--seeds", type=_count, default=1, metavar="N",
         help="runs of each setting; the median counts; default 1")
     add("-j", "--json", action="store_true", help="one JSON object")
@@ -275,8 +276,8 @@ def _options():
     common.add_argument("--seeds", type=_count, default=3, metavar="N",
                         help="runs of each random point; the median is shown (default 3)")
     common.add_argument("--profile", type=_profile, metavar="NAME|FILE",
-                        help="another NIC than the paper's: cx3, cx5, cx5-edr, or a file like "
-                             "those in sim/profiles")
+                        help="another NIC than the paper's: connectx-3, connectx-5, "
+                             "connectx-5-edr, or a file like those in sim/profiles")
     common.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
     listing = commands.add_parser("list", help="name the figures")

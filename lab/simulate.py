@@ -19,7 +19,6 @@ SIM = HERE.parent / "sim"
 PROGRAM = SIM / "weir-sim"
 PROFILES = SIM / "profiles"
 ENVIRONMENT = {**os.environ, "WEIR_SIM_PROFILES": str(PROFILES)}
-SHORT = {"cx3": "connectx-3", "cx5": "connectx-5", "cx5-edr": "connectx-5-edr"}
 
 
 STEADY = 0.1  # the halves of a run may differ by this part of the total
@@ -38,9 +37,8 @@ def profiles():
 def profile_named(said):
     """The name of a shipped profile, or a path, as the simulator takes it; None: no such profile.
     """
-    name = SHORT.get(said, said)
-    if name in profiles():
-        return name
+    if said in profiles():
+        return said
     return str(pathlib.Path(said).absolute()) if pathlib.Path(said).is_file() else None
 
 

@@ -119,8 +119,8 @@ static bool store(const struct cmdline_option *option, const char *text, void *o
 		*(const char **)at = text;
 		return true;
 	case CMDLINE_KIND_UINT:
-		return number_parse_uint(text, (unsigned int)option->min,
-					 (unsigned int)option->max, at);
+		return number_parse_uint(text, (unsigned int)option->min, (unsigned int)option->max,
+					 at);
 	case CMDLINE_KIND_U64:
 		return number_parse(text, option->min, option->max, at);
 	case CMDLINE_KIND_SIZE:
@@ -185,6 +185,38 @@ static int check_arguments(const struct cmdline *line, int count, char **argv)
 	return usage_error(argv[0], "expected: %s", line->arguments);
 }
 
+static bool is_called(const struct cmdline_option *option, const char *text)
+{
+	const char letter[] = { '-', option->letter, '\0' };
+
+	return !strcmp(text, letter) ||
+	       (!strncmp(text, "--", 2) && !strcmp(text + 2, option->name));
+}
+
+static void print_values(const struct cmdline_option *option)
+{
+	if (option->kind != CMDLINE_KIND_CHOICE && option->argument && !is_optional(option))
+		puts(option->argument);
+	for (size_t i = 0; i < option->nr_names; i++)
+		if (is_choice(option, i))
+			puts(option->names[i]);
+}
+
+/* @wanted: an option whose values are wanted, or NULL. */
+static int print_completions(const struct cmdline *line, const char *wanted)
+{
+	for (const struct cmdline_option *option = line->options; option && option->name;
+	     option++) {
+		if (!wanted)
+			printf("--%s\n", option->name);
+		else if (is_called(option, wanted))
+			print_values(option);
+	}
+	if (!wanted)
+		puts("--help");
+	return EXIT_OK;
+}
+
 int cmdline_parse(const struct cmdline *line, int argc, char **argv, void *options)
 {
 	char letters[3 * (OPTIONS_MAX + 2)];
@@ -193,6 +225,8 @@ int cmdline_parse(const struct cmdline *line, int argc, char **argv, void *optio
 	const char *text;
 	int value;
 
+	if (argc > 1 && !strcmp(argv[1], "--complete"))
+		return print_completions(line, argc > 2 ? argv[2] : NULL);
 	getopt_tables(line, names, letters);
 	while ((value = getopt_long(argc, argv, letters, names, NULL)) != -1) {
 		if (value == 'h')

@@ -124,7 +124,10 @@ struct cmdline {
  *
  * On success argv[optind] is the first argument.
  *
- * Return: CMDLINE_PARSED, or an exit status after --help or a message.
+ * For shells' completion, '--complete' alone prints each option, and '--complete OPTION' the names
+ * of a choice, or else the argument's name in --help, if any.
+ *
+ * Return: CMDLINE_PARSED, or an exit status after --help, --complete or a message.
  */
 int cmdline_parse(const struct cmdline *line, int argc, char **argv, void *options);
 

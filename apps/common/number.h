@@ -23,6 +23,15 @@ static inline uint64_t greater(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/*
+ * The index of a quantile in @count sorted samples: the nearest rank. So the 99th percentile of ten
+ * samples is the last.
+ */
+static inline uint64_t number_quantile(uint64_t count, unsigned int percent)
+{
+	return (count * percent + 99) / 100 - 1;
+}
+
 /* For qsort() on uint64_t, the least first. */
 static inline int number_compare(const void *a, const void *b)
 {

@@ -14,3 +14,10 @@ bool pid_parse(const char *text, pid_t *pid)
 	*pid = (pid_t)number;
 	return true;
 }
+
+void pid_clean_comm(char *comm)
+{
+	for (; *comm; comm++)
+		if (*comm < ' ' || *comm > '~')
+			*comm = '?';
+}

@@ -8,4 +8,7 @@
 /* Parses a process id. Returns false if @text is not a valid one. */
 bool pid_parse(const char *text, pid_t *pid);
 
+/* Replaces what cannot be shown in a process's name, on a terminal or in JSON, by '?'. */
+void pid_clean_comm(char *comm);
+
 #endif

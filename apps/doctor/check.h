@@ -27,9 +27,11 @@ void check_soft_roce(struct report *report);
  * fix_soft_roce() - load rdma_rxe and add a device on the interface of the default route
  *
  * No-op if there is an RDMA device. Reports each step on standard error.
+ *
+ * Return: false if a step failed.
  */
-void fix_soft_roce(void);
-void fix_fuse(void); /* loads the module if /dev/fuse is missing */
+bool fix_soft_roce(void);
+bool fix_fuse(void); /* loads the module if /dev/fuse is missing; false if that failed */
 
 /**
  * check_path() - prove the path: lend memory in a child process, then write, read back and compare

@@ -26,8 +26,19 @@ static const struct cmdline_option doctor_options[] = {
 static const struct cmdline doctor_line = {
 	.usage = usage,
 	.options = doctor_options,
-	.notes = "Exit status: 0 if nothing is broken, otherwise 1.\n",
+	.notes = "Exit status: 0 if nothing is broken and each repair succeeded, otherwise 1.\n",
 };
+
+/* Tries each repair, also after another has failed. */
+static bool fix_all(const char *cmd)
+{
+	bool fuse = fix_fuse(), soft_roce = fix_soft_roce();
+
+	if (!fuse || !soft_roce)
+		failure(cmd, "--fix failed for%s%s: see above; without --fix each remedy is named",
+			fuse ? "" : " fuse", soft_roce ? "" : " Soft-RoCE");
+	return fuse && soft_roce;
+}
 
 int cmd_doctor(int argc, char **argv)
 {
@@ -38,10 +49,8 @@ int cmd_doctor(int argc, char **argv)
 
 	if (status != CMDLINE_PARSED)
 		return status;
-	if (doctor.fix && !device_is_second_execution()) {
-		fix_fuse();
-		fix_soft_roce();
-	}
+	if (doctor.fix && !device_is_second_execution() && !fix_all(argv[0]))
+		return EXIT_FAILED;
 	status = device_choose(argv[0], doctor.wanted, &device);
 	if (status)
 		return status;

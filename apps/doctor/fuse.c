@@ -21,13 +21,11 @@ static void check_fuse_device(struct report *report)
 		return;
 	}
 	report_add(report, "/dev/fuse", VERDICT_FAIL, "%s: weir mount can't work", strerror(errno));
-	report_remedy(
-		report,
-		errno == ENOENT ?
-			"modprobe fuse (or weir doctor --fix); in a container: "
-			"--device /dev/fuse --cap-add SYS_ADMIN" :
-			"chmod 666 /dev/fuse; in a container: "
-			"--device /dev/fuse --cap-add SYS_ADMIN");
+	report_remedy(report, errno == ENOENT ?
+				      "modprobe fuse (or weir doctor --fix); in a container: "
+				      "--device /dev/fuse --cap-add SYS_ADMIN" :
+				      "chmod 666 /dev/fuse; in a container: "
+				      "--device /dev/fuse --cap-add SYS_ADMIN");
 }
 
 /* Finds a program on the PATH. */
@@ -92,10 +90,8 @@ void check_fuse(struct report *report)
 	check_allow_other(report);
 }
 
-void fix_fuse(void)
+bool fix_fuse(void)
 {
-	if (!access("/dev/fuse", F_OK))
-		return;
-	fprintf(stderr, "fix: modprobe fuse\n");
-	run_program((const char *const[]){ "modprobe", "fuse", NULL });
+	return !access("/dev/fuse", F_OK) ||
+	       fix_step((const char *const[]){ "modprobe", "fuse", NULL });
 }

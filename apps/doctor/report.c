@@ -5,8 +5,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const char *const verdict_names[VERDICTS] = { "ok", "warn", "fail" };
+static const char *const verdict_colours[VERDICTS] = {
+	"\033[32m", /* green */
+	"\033[33m", /* yellow */
+	"\033[1;31m", /* bold red */
+};
 
 void report_add(struct report *report, const char *check, enum verdict verdict, const char *format,
 		...)
@@ -43,12 +50,23 @@ unsigned int report_count(const struct report *report, enum verdict verdict)
 	return count;
 }
 
+/* https://no-color.org: a set NO_COLOR means no colours, whatever its value. */
+static bool is_coloured(void)
+{
+	const char *off = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && (!off || !*off) && terminal && strcmp(terminal, "dumb");
+}
+
 void report_print(const struct report *report)
 {
+	bool coloured = is_coloured();
+
 	for (unsigned int i = 0; i < report->count; i++) {
 		const struct finding *finding = &report->findings[i];
 
-		printf("%-4s  %-14s  %s\n", verdict_names[finding->verdict], finding->check,
+		printf("%s%-4s%s  %-14s  %s\n", coloured ? verdict_colours[finding->verdict] : "",
+		       verdict_names[finding->verdict], coloured ? "\033[0m" : "", finding->check,
 		       finding->text);
 		if (*finding->remedy)
 			printf("%22s%s\n", "-> ", finding->remedy);

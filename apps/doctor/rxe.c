@@ -79,18 +79,15 @@ void check_soft_roce(struct report *report)
 		interface);
 }
 
-void fix_soft_roce(void)
+bool fix_soft_roce(void)
 {
 	char device[64], interface[32];
 
 	if (sysfs_rdma_device(device, sizeof(device)))
-		return;
+		return true;
 	default_interface(interface, sizeof(interface));
-	fprintf(stderr, "fix: modprobe rdma_rxe\n");
-	if (!run_program((const char *const[]){ "modprobe", "rdma_rxe", NULL }))
-		return;
-	fprintf(stderr, "fix: rdma link add rxe0 type rxe netdev %s\n", interface);
-	run_program((const char *const[]){ "rdma", "link", "add", "rxe0", "type", "rxe", "netdev",
-					   interface, NULL });
-	run_program((const char *const[]){ "modprobe", "rdma_ucm", NULL });
+	return fix_step((const char *const[]){ "modprobe", "rdma_rxe", NULL }) &&
+	       fix_step((const char *const[]){ "rdma", "link", "add", "rxe0", "type", "rxe",
+					       "netdev", interface, NULL }) &&
+	       fix_step((const char *const[]){ "modprobe", "rdma_ucm", NULL });
 }

@@ -60,11 +60,16 @@ bool sysfs_rdma_device(char *name, size_t size)
 	return found;
 }
 
-bool run_program(const char *const argv[])
+bool fix_step(const char *const argv[])
 {
-	pid_t pid = fork();
+	pid_t pid;
 	int status;
 
+	fputs("fix:", stderr);
+	for (size_t i = 0; argv[i]; i++)
+		fprintf(stderr, " %s", argv[i]);
+	fputc('\n', stderr);
+	pid = fork();
 	if (!pid) {
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 		execvp(argv[0], (char *const *)argv);

@@ -15,7 +15,7 @@ bool sysfs_number(const char *path, uint64_t *number);
 bool sysfs_meminfo(const char *name, uint64_t *number);
 /* Finds the first RDMA device in the kernel's list. */
 bool sysfs_rdma_device(char *name, size_t size);
-/* Runs a program, with its output on standard error. Returns whether it exited with 0. */
-bool run_program(const char *const argv[]);
+/* Prints a command on standard error, and runs it. Returns whether it exited with 0. */
+bool fix_step(const char *const argv[]);
 
 #endif

@@ -25,9 +25,7 @@ static void read_comm(int process, char *comm, size_t size)
 		close(fd);
 	comm[got > 0 ? got : 0] = '\0';
 	comm[strcspn(comm, "\n")] = '\0';
-	for (char *c = comm; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
+	pid_clean_comm(comm);
 }
 
 static bool is_known(const struct session_list *find, const struct stat *stat)

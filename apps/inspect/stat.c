@@ -14,7 +14,6 @@
 #include "apps/common/table.h"
 #include "softnic/control/stat.h"
 
-
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -112,6 +111,8 @@ static int stat_host(const struct stat_options *options)
 	if (!processes)
 		return failure(options->cmd, "out of memory");
 	rc = softnic_stat(processes, PROCESSES_MAX, &count);
+	for (size_t i = 0; !rc && i < count; i++)
+		pid_clean_comm(processes[i].comm);
 	if (!rc)
 		rc = session_list_add_all(&find);
 	if (!rc && options->json)
@@ -168,12 +169,15 @@ static void print_donor(const struct weir_session_info *session,
 static void print_donor_json(const struct weir_session_info *session,
 			     const struct weir_donor_state *state)
 {
+	char incarnation[17];
 	struct json json;
 
+	/* Not a number: many readers of JSON round integers beyond 2^53. */
+	snprintf(incarnation, sizeof(incarnation), "%016" PRIx64, state->incarnation);
 	json_begin(&json, stdout);
 	json_string(&json, "donor", session->peer);
 	json_string(&json, "device", session->device);
-	json_uint(&json, "incarnation", state->incarnation);
+	json_string(&json, "incarnation", incarnation);
 	json_uint(&json, "memory_bytes", state->memory_bytes);
 	json_uint(&json, "lent_bytes", state->lent_bytes);
 	json_uint(&json, "quota_bytes", state->quota_bytes);

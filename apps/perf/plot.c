@@ -17,6 +17,7 @@
 #define TOP 50
 #define WIDTH 640
 #define HEIGHT 260
+#define LABEL 55 /* room for a number on the time axis */
 
 /* The range of powers of two shown. */
 struct axis {
@@ -70,8 +71,9 @@ static void draw_bars(FILE *out, const struct weir_histogram *h, const struct ax
 static void draw_time_axis(FILE *out, const struct axis *axis)
 {
 	int powers = axis->last - axis->first + 1;
+	int step = (powers * LABEL + WIDTH - 1) / WIDTH;
 
-	for (int i = 0; i <= powers; i++) {
+	for (int i = 0; i <= powers; i += step) {
 		double x = LEFT + (double)WIDTH * i / powers;
 
 		fprintf(out,
@@ -86,7 +88,7 @@ static void draw_time_axis(FILE *out, const struct axis *axis)
 }
 
 static void draw_percentile(FILE *out, const struct weir_histogram *h, const struct axis *axis,
-			    uint32_t per_million, const char *name)
+			    uint32_t per_million, const char *name, const char *anchor)
 {
 	uint64_t ns = weir_histogram_at(h, per_million);
 	int power = 63 - __builtin_clzll(ns | 1);
@@ -96,8 +98,8 @@ static void draw_percentile(FILE *out, const struct weir_histogram *h, const str
 
 	fprintf(out,
 		"<path d=\"M%.1f %d V%d\" stroke-dasharray=\"4 3\"/>"
-		"<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-		x, TOP, TOP + HEIGHT, x, TOP - 6, name);
+		"<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%s</text>\n",
+		x, TOP, TOP + HEIGHT, x, TOP - 6, anchor, name);
 }
 
 static void draw(FILE *out, const struct perf_options *o, const struct perf_result *r)
@@ -122,8 +124,8 @@ static void draw(FILE *out, const struct perf_options *o, const struct perf_resu
 	fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.1f %%</text>\n", LEFT - 6,
 		TOP + 10, 100 * axis.most);
 	fputs("</g>\n<g stroke=\"#b33\" fill=\"none\" stroke-width=\"0.8\">\n", out);
-	draw_percentile(out, &r->latency, &axis, 500000, "p50");
-	draw_percentile(out, &r->latency, &axis, 990000, "p99");
+	draw_percentile(out, &r->latency, &axis, 500000, "p50", "end");
+	draw_percentile(out, &r->latency, &axis, 990000, "p99", "start");
 	fputs("</g>\n</svg>\n", out);
 }
 

@@ -9,6 +9,7 @@
 #include "apps/serve/available_memory.h"
 #include "apps/serve/log.h"
 
+#include <inttypes.h>
 #include <weir/donor.h>
 
 #define STEP (2ull << 20) /* clients are not asked for less */
@@ -24,6 +25,11 @@ void memory_target_init(struct memory_target *target, struct weir_donor *donor, 
 		.spared = memory,
 		.limit = memory,
 	};
+	if (spare && available_memory("") <= spare)
+		log_event(WEIR_LOG_WARNING,
+			  "lends nothing available=%" PRIu64 " spare=%" PRIu64
+			  ": less is available than to be spared",
+			  available_memory(""), spare);
 }
 
 static void apply_limit(struct memory_target *target, uint64_t limit)
@@ -62,6 +68,10 @@ void memory_target_update(struct memory_target *target)
 
 void memory_target_set(struct memory_target *target, uint64_t bytes)
 {
+	if (bytes > target->memory)
+		log_event(WEIR_LOG_WARNING,
+			  "clamped asked=%" PRIu64 " bytes=%" PRIu64 ": no more than at the start",
+			  bytes, target->memory);
 	target->told = lesser(bytes, target->memory);
 	memory_target_update(target);
 }

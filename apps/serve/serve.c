@@ -4,6 +4,7 @@
 #include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
+#include "apps/common/size.h"
 
 #include "apps/lend.h"
 #include "apps/serve/available_memory.h"
@@ -12,7 +13,6 @@
 #include "apps/serve/tenant.h"
 
 #include <errno.h>
-#include <inttypes.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -154,9 +154,9 @@ static int decide_reserve(struct serve *serve)
 	if (!serve->reserve || serve->memory <= available)
 		return EXIT_OK;
 	return failure(serve->cmd,
-		       "cannot reserve %" PRIu64 " bytes: this machine and the control group allow "
-		       "%" PRIu64 ": use --no-reserve, or less --memory",
-		       serve->memory, available);
+		       "cannot reserve %s: this machine and the control group allow %s: use "
+		       "--no-reserve, or less --memory",
+		       size_format(serve->memory).text, size_format(available).text);
 }
 
 /*

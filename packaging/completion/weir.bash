@@ -1,68 +1,80 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Completion of the weir command for bash. Long options come from the command's own --help.
+# Completion of the weir command for bash. The commands tell their options and values themselves:
+# 'weir COMMAND --complete [OPTION]', and --help for those of weir lab.
+
+# Prints the words that follow weir and name a command: "perf exchange", "lab net up".
+_weir_command()
+{
+	local words=("${COMP_WORDS[@]:1:COMP_CWORD-1}")
+
+	case "${words[*]:0:2}" in
+	"lab net") printf '%s\n' "${words[@]:0:3}" ;;
+	lab* | blk* | "perf exchange") printf '%s\n' "${words[@]:0:2}" ;;
+	*) printf '%s\n' "${words[@]:0:1}" ;;
+	esac
+}
+
+_weir_options()
+{
+	case $1 in
+	lab) "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | grep -o -e '--[a-z][a-z-]*' | sort -u ;;
+	*) "${COMP_WORDS[0]}" "$@" --complete 2>/dev/null ;;
+	esac
+}
+
+# Prints the values of an option, or the name of its argument: "FILE".
+_weir_values()
+{
+	local option=$1
+	shift
+	case $1,$option in
+	lab,--profile) printf '%s\n' connectx-3 connectx-5 connectx-5-edr ;;
+	lab,*) "${COMP_WORDS[0]}" "$@" --help 2>/dev/null |
+		sed -n "s/^ .*$option \({[^}]*}\|[[:upper:]|]*\).*/\1/p" | tr -d '{}' | tr ',' '\n' | sort -u ;;
+	*) "${COMP_WORDS[0]}" "$@" --complete "$option" 2>/dev/null ;;
+	esac
+}
+
+_weir_arguments()
+{
+	local cur=$1
+	shift
+	case $* in
+	run) compgen -c -- "$cur" ;;
+	share | top | trace | fault | doctor) ;;
+	help) compgen -W "$weir_commands" -- "$cur" ;;
+	lab) compgen -W "list run report what-if calibrate hunt net" -- "$cur" ;;
+	"lab run") compgen -W "$("${COMP_WORDS[0]}" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur" ;;
+	"lab net") compgen -W "up run link split status down" -- "$cur" ;;
+	lab*) ;;
+	blk) compgen -W "attach detach resize list stat" -- "$cur" ;;
+	"blk attach") compgen -A hostname -- "$cur" ;;
+	blk*) compgen -W "$(cd /dev && compgen -G 'weir[0-9]*')" -- "$cur" ;;
+	key) compgen -W new -- "$cur"; compgen -f -- "$cur" ;;
+	perf) ((COMP_CWORD == 2)) && compgen -W exchange -- "$cur"; compgen -A hostname -- "$cur" ;;
+	mount) compgen -A hostname -- "$cur"; compgen -d -- "$cur" ;;
+	*) compgen -A hostname -- "$cur" ;;
+	esac
+}
+
 _weir()
 {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} cmd=${COMP_WORDS[1]}
-	local weir=${COMP_WORDS[0]}
-	COMPREPLY=()
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command values
+	local weir_commands="serve lend mount blk share top run ping perf stat trace fault doctor lab key help"
 
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W \
-			"serve lend mount blk share top run ping perf stat trace fault doctor lab key --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "$weir_commands --help --version" -- "$cur")
 		return
 	fi
-	case $prev in
-	-d | --device)
-		mapfile -t COMPREPLY < <(compgen -W \
-			"auto softnic $(ls /sys/class/infiniband 2>/dev/null)" -- "$cur")
-		return
-		;;
-	-k | --key)
-		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-		return
-		;;
+	mapfile -t command < <(_weir_command)
+	[[ $prev != -?* ]] || values=$(_weir_values "$prev" "${command[@]}")
+	case $values,$cur in
+	DEVICE,*) values="auto softnic $(ls /sys/class/infiniband 2>/dev/null)" ;;
+	FILE,*) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	[[:upper:]]*,*) COMPREPLY=(); return ;;
+	,-*) values=$(_weir_options "${command[@]}") ;;
+	,*) mapfile -t COMPREPLY < <(_weir_arguments "$cur" "${command[@]}"); return ;;
 	esac
-	case $cmd,$cur in
-	run,-*) ;;
-	run,*)
-		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
-		return
-		;;
-	lab,*)
-		if [[ ${COMP_WORDS[2]} == net && COMP_CWORD -gt 2 ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "up run link split status down
-				$("$weir" lab net "${COMP_WORDS[3]}" --help 2>/dev/null |
-					grep -o -e '--[a-z][a-z-]*' | sort -u)" -- "$cur")
-			return
-		fi
-		mapfile -t COMPREPLY < <(compgen -W \
-			"list run report what-if calibrate hunt net $("$weir" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
-		return
-		;;
-	blk,*)
-		if ((COMP_CWORD == 2)); then
-			mapfile -t COMPREPLY < <(compgen -W "attach detach list stat" -- "$cur")
-		elif [[ $cur == -* ]]; then
-			mapfile -t COMPREPLY < <(compgen -W \
-				"$("$weir" blk "${COMP_WORDS[2]}" --help 2>/dev/null |
-					grep -o -e '--[a-z][a-z-]*' | sort -u)" -- "$cur")
-		else
-			mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur"
-				compgen -W "$(cd /dev && echo weir[0-9]*)" -- "$cur")
-		fi
-		return
-		;;
-	key,*)
-		mapfile -t COMPREPLY < <(compgen -W "new" -- "$cur"; compgen -f -- "$cur")
-		return
-		;;
-	esac
-	if [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W \
-			"$("$weir" "$cmd" --help 2>/dev/null | grep -o -e '--[a-z][a-z-]*' | sort -u)" \
-			-- "$cur")
-	else
-		mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur"; compgen -f -- "$cur")
-	fi
+	mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
 }
 complete -o filenames -F _weir weir

@@ -13,6 +13,7 @@ import time
 import unittest
 
 WEIR = sys.argv.pop(1)
+COMPLETION = sys.argv.pop(1)
 COMMANDS = (
     "serve",
     "lend",
@@ -57,7 +58,62 @@ class Help(unittest.TestCase):
             self.assertIn(f"  {name} ", weir("--help").stdout)
 
 
+    def test_help_of_a_command_is_that_commands(self):
+        self.assertEqual(weir("help").stdout, weir("--help").stdout)
+        for name in COMMANDS:
+            self.assertEqual(weir("help", name).stdout, weir(name, "--help").stdout, name)
+
+
+class Completion(unittest.TestCase):
+    """What bash offers where the cursor is after the last word."""
+
+    def offered(self, *words):
+        script = ("source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _weir; "
+                  "printf '%s\\n' \"${COMPREPLY[@]}\"")
+        done = subprocess.run(["bash", "-c", script, "-", COMPLETION, WEIR, *words], timeout=60,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+                              env=clean_environment())
+        self.assertEqual(done.stderr, "", words)
+        return set(done.stdout.split())
+
+    def test_commands_are_offered(self):
+        self.assertLessEqual({*COMMANDS, "lab", "help"}, self.offered(""))
+        self.assertEqual(self.offered("pi"), {"ping"})
+        self.assertEqual(self.offered("blk", "at"), {"attach"})
+        self.assertIn("exchange", self.offered("perf", ""))
+
+    def test_options_are_those_of_the_command_and_its_subcommand(self):
+        for words, some, other in ((("perf",), "--preset", "--members"),
+                                   (("perf", "exchange"), "--members", "--preset"),
+                                   (("blk", "attach"), "--replicas", "--op"),
+                                   (("lab", "run"), "--seeds", "--threads"),
+                                   (("lab", "what-if"), "--threads", "--loss"),
+                                   (("lab", "net", "up"), "--loss", "--threads")):
+            offered = self.offered(*words, "-")
+            self.assertIn(some, offered, words)
+            self.assertNotIn(other, offered, words)
+
+    def test_values_are_offered_after_their_option(self):
+        for words, some in ((("perf", "--op"), {"read", "write"}),
+                            (("perf", "--polling"), {"adaptive", "busy"}),
+                            (("serve", "--log-level"), {"debug", "error"}),
+                            (("ping", "-d"), {"softnic", "auto"}),
+                            (("lab", "what-if", "--polling"), {"adaptive", "busy"}),
+                            (("lab", "what-if", "--profile"), {"connectx-5"}),
+                            (("key", "new", ""), set())):
+            self.assertLessEqual(some, self.offered(*words, ""), words)
+        self.assertEqual(self.offered("serve", "--memory", ""), set())
+        self.assertIn("/etc/passwd", self.offered("serve", "--key", "/etc/pass"))
+
+
 class BadInput(unittest.TestCase):
+    def test_a_command_that_resembles_another_is_answered_with_the_other(self):
+        for typed, meant in (("pnig", "ping"), ("sevre", "serve"), ("docter", "doctor"),
+                             ("stats", "stat"), ("keys", "key")):
+            self.assertIn(f"did you mean '{meant}'?", weir(typed).stderr)
+        for typed in ("frobnicate", "xx", "y" * 5000, "-"):
+            self.assertNotIn("did you mean", weir(typed).stderr)
+
     def test_usage_errors_exit_with_2_and_say_where_help_is(self):
         for args in (
             (),
@@ -270,6 +326,11 @@ class Donor(unittest.TestCase):
             self.assertLessEqual(result[kind]["min_us"], result[kind]["p50_us"])
             self.assertLessEqual(result[kind]["p50_us"], result[kind]["max_us"])
 
+    def test_the_99th_percentile_of_ten_is_the_last(self):
+        result = json.loads(self.ping("--json", "-c", "10", "-i", "0").stdout)
+        for kind in ("message", "read", "write"):
+            self.assertEqual(result[kind]["p99_us"], result[kind]["max_us"])
+
     def test_ping_ends_at_an_interrupt_with_its_summary(self):
         ping = subprocess.Popen([WEIR, "ping", "--device", "softnic", "--key", self.key, "-c",
                                  "100000", self.address], stdout=subprocess.PIPE, text=True,
@@ -286,6 +347,7 @@ class Donor(unittest.TestCase):
         told = json.loads(done.stdout)
         self.assertEqual((told["donor"], told["memory_bytes"]), (self.address, 64 << 20))
         self.assertGreaterEqual(told["clients"], 1)
+        self.assertRegex(told["incarnation"], "^[0-9a-f]{16}$")
 
     def test_a_client_without_the_key_is_refused(self):
         other = os.path.join(self.directory.name, "other")
@@ -298,6 +360,27 @@ class Donor(unittest.TestCase):
     def test_the_donors_process_is_listed(self):
         processes = json.loads(weir("stat", "--json").stdout)["processes"]
         self.assertIn(self.donor.pid, [process["pid"] for process in processes])
+
+    def test_json_is_valid_whatever_a_program_is_called(self):
+        for name in (b'a"b', b"a\\b", b"a\nb", b"\xff\xc3"):
+            program = os.path.join(os.fsencode(self.directory.name), name)
+            shutil.copy(shutil.which("ibv_rc_pingpong"), program)
+            port = str(random.randint(20000, 60000))
+            child = subprocess.Popen([WEIR, "run", "-q", "--", program, "-p", port, "-g", "1"],
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                     env=clean_environment())
+            listed = []
+            try:
+                while child.pid not in listed and child.poll() is None:
+                    done = subprocess.run([WEIR, "stat", "--json"], stdin=subprocess.DEVNULL,
+                                          capture_output=True, timeout=60, check=True,
+                                          env=clean_environment())
+                    said = json.loads(done.stdout.decode("utf-8", "strict"))
+                    listed = [process["pid"] for process in said["processes"]]
+            finally:
+                child.kill()
+                child.wait()
+            self.assertIn(child.pid, listed, name)
 
 
 class Doctor(unittest.TestCase):
@@ -321,6 +404,21 @@ class Doctor(unittest.TestCase):
             donor.communicate(timeout=60)
         checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
         self.assertIn("taken", checks["port"]["text"])
+
+    @unittest.skipIf(os.geteuid() == 0 and os.path.isdir("/sys/module/rdma_rxe"),
+                     "this machine can be repaired")
+    @unittest.skipIf(os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"),
+                     "this machine has an RDMA device")
+    def test_a_repair_that_fails_is_a_failure(self):
+        with tempfile.TemporaryDirectory() as directory:
+            modprobe = os.path.join(directory, "modprobe")
+            with open(modprobe, "w", encoding="ascii") as file:
+                file.write("#!/bin/sh\necho no such module >&2\nexit 1\n")
+            os.chmod(modprobe, 0o755)
+            done = weir("doctor", "--fix", PATH=f"{directory}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("fix: modprobe rdma_rxe\nno such module\n", done.stderr)
+        self.assertIn("--fix failed for Soft-RoCE", done.stderr)
 
     def test_every_problem_has_a_remedy(self):
         done = weir("doctor", "--json", "--device", "softnic")

@@ -94,9 +94,7 @@ class Lab(unittest.TestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(why, done.stderr)
 
-    def test_a_profile_is_a_short_name_a_long_one_or_a_file(self):
-        text = lab("run", "rdmabox-fig5", "--profile", "connectx-3").stdout
-        self.assertEqual(lab("run", "rdmabox-fig5", "--profile", "cx3").stdout, text)
+    def test_a_profile_is_a_name_or_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "mine")
             shipped = pathlib.Path(WEIR).parent / "sim/profiles/connectx-3"
@@ -116,7 +114,7 @@ class Lab(unittest.TestCase):
                 self.assertNotIn("Traceback", done.stderr)
 
     def test_another_nic_is_named_and_nothing_is_said_to_be_fitted_to_it(self):
-        done = lab("run", "avatar-fig1", "--profile", "cx5", "--json")
+        done = lab("run", "avatar-fig1", "--profile", "connectx-5", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         said = json.loads(done.stdout)
         self.assertEqual((said["profile"], said["seeds"]), ("connectx-5", 3))
@@ -125,7 +123,7 @@ class Lab(unittest.TestCase):
         self.assertIn("connectx-5-edr", said["notes"][-1])
         self.assertEqual(said["sources"], record.stamp.digest())
         self.assertIn("Profile connectx-5, seeds 3, weir ",
-                      lab("run", "avatar-fig1", "--profile", "cx5").stdout)
+                      lab("run", "avatar-fig1", "--profile", "connectx-5").stdout)
 
     def test_what_if_says_what_binds_and_what_would_be_better(self):
         done = lab("what-if", "--depth", "16", "--polling", "busy", "--mr", "user", "--size", "64K",
@@ -261,7 +259,7 @@ class Lab(unittest.TestCase):
 
     def test_a_large_memory_of_the_donor_takes_no_longer(self):
         # The NIC holds translations for a part of 64 GB: most requests miss from the first on.
-        asked = ("what-if", "--pattern", "random", "--polling", "busy", "--profile", "cx3",
+        asked = ("what-if", "--pattern", "random", "--polling", "busy", "--profile", "connectx-3",
                  "--json", "--quiet", "--region")
         done = lab(*asked, "64G")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -438,7 +436,7 @@ class Report(unittest.TestCase):
 
     def test_what_if_knows_that_random_pages_are_the_translation_caches_to_miss(self):
         done = lab("what-if", "--threads", "4", "--depth", "16", "--size", "64", "--pattern",
-                   "random", "--region", "1G", "--polling", "busy", "--profile", "cx3")
+                   "random", "--region", "1G", "--polling", "busy", "--profile", "connectx-3")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("What binds first: MTT reach.\n  MTT reach: larger pages", done.stdout)
 

@@ -53,8 +53,8 @@ static const struct cmdline line = {
 };
 
 /* Parses @text, split at blanks. @said: receives what was printed on @stream. */
-static int parse_on(const struct cmdline *with, FILE *stream, const char *text,
-		    struct paint *paint, char said[2048])
+static int parse_on(const struct cmdline *with, FILE *stream, const char *text, struct paint *paint,
+		    char said[2048])
 {
 	static char words[256];
 	char *argv[16] = { "paint" }, *rest = words;
@@ -180,6 +180,30 @@ static void help_lists_the_options_in_a_column(void **state)
 				  "Paints.\n");
 }
 
+static void a_shell_is_given_options_and_their_values(void **state)
+{
+	static const struct {
+		const char *text, *said;
+	} cases[] = {
+		{ "--complete", "--wet\n--name\n--coats\n--number\n--bytes\n--seconds\n--wait\n"
+				"--colour\n--first\n--help\n" },
+		{ "--complete --colour", "green\nblue\n" },
+		{ "--complete -c", "green\nblue\n" },
+		{ "--complete --name", "NAME\n" },
+		{ "--complete --wet", "" },
+		{ "--complete --wait", "" },
+		{ "--complete --nothing", "" },
+	};
+	struct paint paint = { 0 };
+	char said[2048];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(parse_on(&line, stdout, cases[i].text, &paint, said), EXIT_OK);
+		assert_string_equal(said, cases[i].said);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +212,7 @@ int main(void)
 		cmocka_unit_test(a_bad_value_is_refused_with_the_good_ones),
 		cmocka_unit_test(a_prefix_of_options_ends_at_the_first_argument),
 		cmocka_unit_test(help_lists_the_options_in_a_column),
+		cmocka_unit_test(a_shell_is_given_options_and_their_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

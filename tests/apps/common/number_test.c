@@ -19,8 +19,8 @@ static void digits_within_the_bounds_are_a_number(void **state)
 		{ "18446744073709551615", 1, UINT64_MAX, UINT64_MAX },
 	};
 	static const char *const wrong[] = {
-		"", " 7", "+7", "-7", "-18446744073709551609", "7 ", "7x", "0x7", "2", "9",
-		"18446744073709551623",
+		"",   " 7",  "+7", "-7", "-18446744073709551609", "7 ",
+		"7x", "0x7", "2",  "9",	 "18446744073709551623",
 	};
 	uint64_t number = 1;
 
@@ -46,6 +46,18 @@ static void a_long_number_is_not_cut(void **state)
 	assert_int_equal(number, UINT32_MAX);
 }
 
+static void a_quantile_is_the_nearest_rank(void **state)
+{
+	(void)state;
+	assert_int_equal(number_quantile(1, 50), 0);
+	assert_int_equal(number_quantile(1, 99), 0);
+	assert_int_equal(number_quantile(10, 50), 4);
+	assert_int_equal(number_quantile(10, 99), 9);
+	assert_int_equal(number_quantile(100, 99), 98);
+	assert_int_equal(number_quantile(101, 99), 99);
+	assert_int_equal(number_quantile(1000000, 100), 999999);
+}
+
 static void fractions_within_the_bounds_are_a_number(void **state)
 {
 	static const char *const wrong[] = { "", "x", "1s", "0.09", "10.1", "nan", "inf", "-1" };
@@ -66,6 +78,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(digits_within_the_bounds_are_a_number),
 		cmocka_unit_test(a_long_number_is_not_cut),
+		cmocka_unit_test(a_quantile_is_the_nearest_rank),
 		cmocka_unit_test(fractions_within_the_bounds_are_a_number),
 	};
 
