@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Settings that pyproject.toml cannot express: the project's version, and headers read at build
-time."""
+time. A source distribution has neither meson.build nor headers: it holds what was made of them."""
 import pathlib
 import re
 import sys
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
@@ -14,16 +15,34 @@ sys.path.insert(0, str(HERE))
 
 import cdef  # noqa: E402
 
-VERSION = re.search(
-    r"version: '([^']+)'", (PROJECT / "meson.build").read_text(encoding="utf-8")
-).group(1)
+IS_DISTRIBUTED = (HERE / "PKG-INFO").exists()
+
+
+def version():
+    if IS_DISTRIBUTED:
+        path, form = HERE / "PKG-INFO", r"(?m)^Version: (.+)$"
+    else:
+        path, form = PROJECT / "meson.build", r"version: '([^']+)'"
+    return re.search(form, path.read_text(encoding="utf-8")).group(1)
+
+
+def write_declarations(folder):
+    text = cdef.module(PROJECT / "include")
+    (pathlib.Path(folder) / "weir" / "_cdef.py").write_text(text, encoding="utf-8")
 
 
 class BuildWithHeaders(build_py):
     def run(self):
         super().run()
-        target = pathlib.Path(self.build_lib) / "weir" / "_cdef.py"
-        target.write_text(cdef.module(PROJECT / "include"), encoding="utf-8")
+        if not IS_DISTRIBUTED:
+            write_declarations(self.build_lib)
 
 
-setup(version=VERSION, cmdclass={"build_py": BuildWithHeaders})
+class DistributeWithHeaders(sdist):
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        write_declarations(base_dir)
+
+
+setup(version=version(),
+      cmdclass={"build_py": BuildWithHeaders, "sdist": DistributeWithHeaders})

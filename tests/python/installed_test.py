@@ -56,5 +56,14 @@ class Installed(unittest.TestCase):
         self.assertIn("py.typed", parts)
 
 
+    def test_nothing_is_left_after_it_is_uninstalled(self):
+        root = self.enterContext(tempfile.TemporaryDirectory())
+        output("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", root)
+        self.assertTrue(glob.glob(f"{root}/**/weir.1", recursive=True))
+        output("ninja", "-C", BUILD, "uninstall")
+        left = [name for _, _, files in os.walk(root) for name in files]
+        self.assertEqual(left, [])
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
