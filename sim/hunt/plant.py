@@ -157,7 +157,7 @@ PLANTS = {
     # A DREQ is obeyed but not answered.
     "forget": ("\troce_conn_answer(conn, &drep);\n", ""),
     # A message counts from any host.
-    "spoof": ("!memcmp(conn->peer, peer, sizeof(conn->peer))", "peer"),
+    "spoof": ("!memcmp(conn->path.peer, path->peer, sizeof(path->peer))", "path"),
     # A repeated request is a second request.
     "double": ("\tif (conn) {\n\t\trepeat_answer(conn);",
                "\tif (conn && !m) {\n\t\trepeat_answer(conn);"),
@@ -177,8 +177,8 @@ PLANTS = {
     # A connection released at its end is never free.
     "leak": ("\t\t/* fall through */\n\tcase ROCE_CM_ENDED:\n", "\t\t/* fall through */\n"),
     # A host with no room says that the service is stale.
-    "excuse": ("refuse_req(cm, m, peer, ROCE_MAD_NO_RESOURCES)",
-               "refuse_req(cm, m, peer, ROCE_MAD_STALE)"),
+    "excuse": ("refuse_req(cm, m, path, ROCE_MAD_NO_RESOURCES)",
+               "refuse_req(cm, m, path, ROCE_MAD_STALE)"),
     "begin": ("\t\tif (n->first > last)\n", "\t\tif (n->first >= last)\n"),
 }
 

@@ -29,16 +29,15 @@ void roce_cm_set_prefix(struct roce_cm *cm, uint32_t prefix, uint32_t bits)
 	cm->prefix_bits = bits;
 }
 
-int roce_cm_connect(struct roce_cm *cm, const struct roce_mad *req,
-		    const uint8_t peer[ROCE_MAD_GID_BYTES], uint64_t now_ns,
-		    struct roce_cm_conn **conn)
+int roce_cm_connect(struct roce_cm *cm, const struct roce_mad *req, const struct roce_cm_path *path,
+		    uint64_t now_ns, struct roce_cm_conn **conn)
 {
 	struct roce_cm_conn *taken;
 	struct roce_mad asked = *req;
 
 	if (req->kind != ROCE_MAD_REQ && req->kind != ROCE_MAD_SIDR_REQ)
 		return -EINVAL;
-	taken = roce_conn_take(cm, ROCE_CM_REQ_SENT, peer, 0);
+	taken = roce_conn_take(cm, ROCE_CM_REQ_SENT, path, 0);
 	if (!taken)
 		return -ENOBUFS;
 	taken->tid = roce_conn_tid(cm);
@@ -98,7 +97,7 @@ static void send_rej(struct roce_cm *cm, struct roce_cm_conn *conn, uint16_t rea
 		for (i = 0; i < rej.info_bytes; i++)
 			rej.info[i] = (uint8_t)(cm->ca_guid >> (56 - 8 * i));
 	}
-	roce_conn_refuse(cm, &rej, conn->peer);
+	roce_conn_refuse(cm, &rej, &conn->path);
 }
 
 int roce_cm_reject(struct roce_cm *cm, struct roce_cm_conn *conn, uint16_t reason,
@@ -216,7 +215,7 @@ void roce_cm_expired(struct roce_cm *cm, uint64_t now_ns)
 {
 	uint32_t i;
 
-	for (i = 0; i < cm->nr_conns; i++)
+	for (i = 0; i < cm->nr_used; i++)
 		if (cm->conns[i].state != ROCE_CM_FREE && cm->conns[i].deadline_ns <= now_ns)
 			expire(cm, &cm->conns[i], now_ns);
 }
@@ -226,7 +225,7 @@ uint64_t roce_cm_deadline_ns(const struct roce_cm *cm)
 	uint64_t deadline_ns = ROCE_CM_NEVER;
 	uint32_t i;
 
-	for (i = 0; i < cm->nr_conns; i++)
+	for (i = 0; i < cm->nr_used; i++)
 		if (cm->conns[i].state != ROCE_CM_FREE && cm->conns[i].deadline_ns < deadline_ns)
 			deadline_ns = cm->conns[i].deadline_ns;
 	return deadline_ns;
@@ -246,7 +245,7 @@ static bool take_mad(struct roce_cm_conn *conn, struct roce_mad *m)
 	return true;
 }
 
-bool roce_cm_next_mad(struct roce_cm *cm, struct roce_mad *m, uint8_t peer[ROCE_MAD_GID_BYTES])
+bool roce_cm_next_mad(struct roce_cm *cm, struct roce_mad *m, struct roce_cm_path *path)
 {
 	struct roce_cm_refusal *refusal;
 	struct roce_cm_conn *conn;
@@ -255,16 +254,16 @@ bool roce_cm_next_mad(struct roce_cm *cm, struct roce_mad *m, uint8_t peer[ROCE_
 	if (cm->refusals_head != cm->refusals_tail) {
 		refusal = &cm->refusals[cm->refusals_head++ % ROCE_CM_REFUSALS];
 		*m = refusal->mad;
-		memcpy(peer, refusal->peer, ROCE_MAD_GID_BYTES);
+		*path = refusal->path;
 		return true;
 	}
-	for (i = 0; i < cm->nr_conns; i++) {
+	for (i = 0; i < cm->nr_used; i++) {
 		conn = &cm->conns[cm->turn];
 		if (take_mad(conn, m)) {
-			memcpy(peer, conn->peer, ROCE_MAD_GID_BYTES);
+			*path = conn->path;
 			return true;
 		}
-		cm->turn = (cm->turn + 1) % cm->nr_conns;
+		cm->turn = (cm->turn + 1) % cm->nr_used;
 	}
 	return false;
 }
@@ -279,7 +278,7 @@ bool roce_cm_next_event(struct roce_cm *cm, struct roce_cm_event *event)
 	struct roce_cm_conn *conn;
 	uint32_t i, kind;
 
-	for (i = 0; i < cm->nr_conns; i++) {
+	for (i = 0; i < cm->nr_used; i++) {
 		conn = &cm->conns[i];
 		if (conn->state == ROCE_CM_FREE || !conn->events)
 			continue;

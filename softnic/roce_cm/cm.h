@@ -27,6 +27,7 @@
 
 enum {
 	ROCE_CM_CONNS_MAX = 1 << 16,
+	ROCE_CM_KEPT = 4, /* 1/4 of a table is for connections that this end asks for */
 	ROCE_CM_REFUSALS = 16, /* answers to strangers that wait to be sent; a power of 2 */
 };
 
@@ -55,9 +56,21 @@ enum roce_cm_event_kind {
 };
 
 /**
+ * struct roce_cm_path - how messages reach a host; of the fields, only @peer counts here
+ * @peer: GID of the host at the other end; @local: of this end
+ * @ifindex: of the interface if @peer is a link-local address
+ * @port: of the peer's socket
+ */
+struct roce_cm_path {
+	uint8_t peer[ROCE_MAD_GID_BYTES], local[ROCE_MAD_GID_BYTES];
+	uint32_t ifindex;
+	uint16_t port;
+};
+
+/**
  * struct roce_cm_conn - a connection; fields are the manager's, and for reading only
  * @context: the caller's
- * @peer: GID of the host at the other end
+ * @path: the last by which the peer has been heard
  * @last: REQ, REP or DREQ: repeated until its answer
  * @reply: RTU, MRA, DREP or SIDR_REP: sent again when its request comes again
  * @heard: the message of the first event
@@ -72,7 +85,7 @@ enum roce_cm_event_kind {
 struct roce_cm_conn {
 	void *context;
 	enum roce_cm_state state;
-	uint8_t peer[ROCE_MAD_GID_BYTES];
+	struct roce_cm_path path;
 	struct roce_mad last, reply, heard;
 	uint64_t remote_guid, tid;
 	uint32_t local_id, remote_id, qpn, remote_qpn;
@@ -83,12 +96,13 @@ struct roce_cm_conn {
 };
 
 struct roce_cm_refusal {
-	uint8_t peer[ROCE_MAD_GID_BYTES];
+	struct roce_cm_path path;
 	struct roce_mad mad;
 };
 
 /**
  * struct roce_cm - a connection manager
+ * @nr_used: connections from there on have never been in use
  * @ca_guid: of this device
  * @random: state of the generator of IDs
  * @prefix: the upper @prefix_bits of all communication IDs
@@ -99,7 +113,7 @@ struct roce_cm_refusal {
  */
 struct roce_cm {
 	struct roce_cm_conn *conns;
-	uint32_t nr_conns;
+	uint32_t nr_conns, nr_used;
 	uint32_t turn;
 	uint64_t ca_guid;
 	uint64_t random;
@@ -137,9 +151,8 @@ void roce_cm_set_prefix(struct roce_cm *cm, uint32_t prefix, uint32_t bits);
  *	-ENOBUFS all connections are in use: try later;
  *	-EINVAL  not such a message.
  */
-int roce_cm_connect(struct roce_cm *cm, const struct roce_mad *req,
-		    const uint8_t peer[ROCE_MAD_GID_BYTES], uint64_t now_ns,
-		    struct roce_cm_conn **conn);
+int roce_cm_connect(struct roce_cm *cm, const struct roce_mad *req, const struct roce_cm_path *path,
+		    uint64_t now_ns, struct roce_cm_conn **conn);
 
 /**
  * roce_cm_accept() - answer ROCE_CM_REQUEST with yes
@@ -185,12 +198,15 @@ int roce_cm_disconnect(struct roce_cm *cm, struct roce_cm_conn *conn, uint64_t n
 void roce_cm_release(struct roce_cm *cm, struct roce_cm_conn *conn, uint64_t now_ns);
 
 /**
- * roce_cm_received() - a message came from @peer
+ * roce_cm_received() - a message came by @path
  *
  * The host refuses a service by roce_cm_reject() with ROCE_MAD_INVALID_SERVICE.
  */
-void roce_cm_received(struct roce_cm *cm, const struct roce_mad *m,
-		      const uint8_t peer[ROCE_MAD_GID_BYTES], uint64_t now_ns);
+void roce_cm_received(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path,
+		      uint64_t now_ns);
+
+/** roce_cm_knows() - has this REQ or SIDR_REQ been received before, and is it remembered? */
+bool roce_cm_knows(struct roce_cm *cm, const struct roce_mad *req, const struct roce_cm_path *path);
 
 /** roce_cm_expired() - time has passed; too early: no-op */
 void roce_cm_expired(struct roce_cm *cm, uint64_t now_ns);
@@ -198,8 +214,8 @@ void roce_cm_expired(struct roce_cm *cm, uint64_t now_ns);
 /** roce_cm_deadline_ns() - when to call roce_cm_expired(), or ROCE_CM_NEVER */
 uint64_t roce_cm_deadline_ns(const struct roce_cm *cm);
 
-/** roce_cm_next_mad() - takes a message to send to @peer. Return: false: none */
-bool roce_cm_next_mad(struct roce_cm *cm, struct roce_mad *m, uint8_t peer[ROCE_MAD_GID_BYTES]);
+/** roce_cm_next_mad() - takes a message to send by @path. Return: false: none */
+bool roce_cm_next_mad(struct roce_cm *cm, struct roce_mad *m, struct roce_cm_path *path);
 
 /** roce_cm_next_event() - takes an event. Return: false: none */
 bool roce_cm_next_event(struct roce_cm *cm, struct roce_cm_event *event);

@@ -32,22 +32,29 @@ uint64_t roce_conn_tid(struct roce_cm *cm)
 }
 
 struct roce_cm_conn *roce_conn_take(struct roce_cm *cm, enum roce_cm_state state,
-				    const uint8_t peer[ROCE_MAD_GID_BYTES], uint64_t tid)
+				    const struct roce_cm_path *path, uint64_t tid)
 {
+	uint32_t kept = state == ROCE_CM_REQ_RCVD ? cm->nr_conns / ROCE_CM_KEPT : 0;
+	uint32_t i, place = cm->nr_used, nr_free = cm->nr_conns - cm->nr_used;
 	struct roce_cm_conn *conn;
-	uint32_t i;
 
-	for (i = 0; i < cm->nr_conns && cm->conns[i].state != ROCE_CM_FREE; i++)
-		;
-	if (i == cm->nr_conns)
+	for (i = cm->nr_used; i--;) {
+		if (cm->conns[i].state != ROCE_CM_FREE)
+			continue;
+		place = i;
+		nr_free++;
+	}
+	if (nr_free <= kept)
 		return NULL;
-	conn = &cm->conns[i];
+	if (place == cm->nr_used)
+		cm->nr_used++;
+	conn = &cm->conns[place];
 	memset(conn, 0, sizeof(*conn));
 	conn->state = state;
-	conn->local_id = draw_id(cm, i);
+	conn->local_id = draw_id(cm, place);
 	conn->tid = tid;
 	conn->deadline_ns = ROCE_CM_NEVER;
-	memcpy(conn->peer, peer, sizeof(conn->peer));
+	conn->path = *path;
 	return conn;
 }
 
@@ -89,8 +96,7 @@ void roce_conn_tell(struct roce_cm_conn *conn, enum roce_cm_event_kind kind,
 	conn->events |= (uint8_t)(1 << kind);
 }
 
-void roce_conn_refuse(struct roce_cm *cm, const struct roce_mad *m,
-		      const uint8_t peer[ROCE_MAD_GID_BYTES])
+void roce_conn_refuse(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path)
 {
 	struct roce_cm_refusal *refusal;
 
@@ -98,7 +104,7 @@ void roce_conn_refuse(struct roce_cm *cm, const struct roce_mad *m,
 		return;
 	refusal = &cm->refusals[cm->refusals_tail++ % ROCE_CM_REFUSALS];
 	refusal->mad = *m;
-	memcpy(refusal->peer, peer, sizeof(refusal->peer));
+	refusal->path = *path;
 }
 
 static void free_if_done(struct roce_cm_conn *conn)

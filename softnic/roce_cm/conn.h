@@ -7,7 +7,7 @@
 
 /** roce_conn_take() - a free connection in @state with a fresh ID, or NULL */
 struct roce_cm_conn *roce_conn_take(struct roce_cm *cm, enum roce_cm_state state,
-				    const uint8_t peer[ROCE_MAD_GID_BYTES], uint64_t tid);
+				    const struct roce_cm_path *path, uint64_t tid);
 
 /** roce_conn_tid() - a transaction ID that is hard to guess */
 uint64_t roce_conn_tid(struct roce_cm *cm);
@@ -27,7 +27,7 @@ void roce_conn_tell(struct roce_cm_conn *conn, enum roce_cm_event_kind kind,
 
 /** roce_conn_refuse() - a message to a host with which no connection remains */
 void roce_conn_refuse(struct roce_cm *cm, const struct roce_mad *m,
-		      const uint8_t peer[ROCE_MAD_GID_BYTES]);
+		      const struct roce_cm_path *path);
 
 /** roce_conn_end() - no message counts any more; @kind: its event, or ROCE_CM_EVENTS: none */
 void roce_conn_end(struct roce_cm_conn *conn, enum roce_cm_event_kind kind,

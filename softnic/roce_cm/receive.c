@@ -9,38 +9,39 @@
 
 enum { TRANSPORT_RC = 0, TRANSPORT_UC = 1 };
 
-static bool is_from(const struct roce_cm_conn *conn, const uint8_t peer[ROCE_MAD_GID_BYTES])
+static bool is_from(const struct roce_cm_conn *conn, const struct roce_cm_path *path)
 {
 	return conn->state != ROCE_CM_FREE && conn->state != ROCE_CM_ENDED &&
-	       !memcmp(conn->peer, peer, sizeof(conn->peer));
+	       !memcmp(conn->path.peer, path->peer, sizeof(path->peer));
 }
 
-/* The connection that a message of @peer names. */
+/* The connection that a message by @path names. */
 static struct roce_cm_conn *named(struct roce_cm *cm, const struct roce_mad *m,
-				  const uint8_t peer[ROCE_MAD_GID_BYTES])
+				  const struct roce_cm_path *path)
 {
 	uint32_t place = m->remote_id & cm->place_mask;
 	struct roce_cm_conn *conn = &cm->conns[place];
 
-	if (place >= cm->nr_conns || !is_from(conn, peer) || conn->local_id != m->remote_id ||
+	if (place >= cm->nr_conns || !is_from(conn, path) || conn->local_id != m->remote_id ||
 	    conn->is_sidr)
 		return NULL;
 	/* Before a REP, an answer tells the peer's ID, and proves that the peer has the REQ. */
 	if (conn->state == ROCE_CM_REQ_SENT ? conn->tid != m->tid : conn->remote_id != m->local_id)
 		return NULL;
+	conn->path = *path;
 	return conn;
 }
 
-/* The connection for which @peer has the ID @m->local_id. */
+/* The connection for which the peer has the ID @m->local_id. */
 static struct roce_cm_conn *known_as(struct roce_cm *cm, const struct roce_mad *m,
-				     const uint8_t peer[ROCE_MAD_GID_BYTES], bool is_sidr)
+				     const struct roce_cm_path *path, bool is_sidr)
 {
 	uint32_t i;
 
-	for (i = 0; i < cm->nr_conns; i++) {
+	for (i = 0; i < cm->nr_used; i++) {
 		struct roce_cm_conn *conn = &cm->conns[i];
 
-		if (is_from(conn, peer) && conn->is_sidr == is_sidr &&
+		if (is_from(conn, path) && conn->is_sidr == is_sidr &&
 		    conn->state != ROCE_CM_REQ_SENT && conn->remote_id == m->local_id)
 			return conn;
 	}
@@ -49,22 +50,22 @@ static struct roce_cm_conn *known_as(struct roce_cm *cm, const struct roce_mad *
 
 /* A connection whose peer has put its queue pair to another use since. */
 static struct roce_cm_conn *stale(struct roce_cm *cm, const struct roce_mad *req,
-				  const uint8_t peer[ROCE_MAD_GID_BYTES])
+				  const struct roce_cm_path *path)
 {
 	uint32_t i;
 
-	for (i = 0; i < cm->nr_conns; i++) {
+	for (i = 0; i < cm->nr_used; i++) {
 		struct roce_cm_conn *conn = &cm->conns[i];
 
-		if (is_from(conn, peer) && !conn->is_sidr && conn->state != ROCE_CM_REQ_SENT &&
+		if (is_from(conn, path) && !conn->is_sidr && conn->state != ROCE_CM_REQ_SENT &&
 		    conn->remote_qpn == req->qpn && conn->remote_guid == req->ca_guid)
 			return conn;
 	}
 	return NULL;
 }
 
-static void refuse_req(struct roce_cm *cm, const struct roce_mad *req, const uint8_t *peer,
-		       uint16_t reason)
+static void refuse_req(struct roce_cm *cm, const struct roce_mad *req,
+		       const struct roce_cm_path *path, uint16_t reason)
 {
 	struct roce_mad rej = { .kind = ROCE_MAD_REJ,
 				.tid = req->tid,
@@ -72,7 +73,7 @@ static void refuse_req(struct roce_cm *cm, const struct roce_mad *req, const uin
 				.answered = ROCE_MAD_OF_REQ,
 				.reason = reason };
 
-	roce_conn_refuse(cm, &rej, peer);
+	roce_conn_refuse(cm, &rej, path);
 }
 
 /* Answers a REQ or SIDR_REQ that came again. */
@@ -94,17 +95,22 @@ static void repeat_answer(struct roce_cm_conn *conn)
 }
 
 static void drop_stale(struct roce_cm *cm, struct roce_cm_conn *old, const struct roce_mad *req,
-		       const uint8_t *peer, uint64_t now_ns)
+		       const struct roce_cm_path *path, uint64_t now_ns)
 {
-	refuse_req(cm, req, peer, ROCE_MAD_STALE);
+	refuse_req(cm, req, path, ROCE_MAD_STALE);
 	if (old->state == ROCE_CM_ESTABLISHED)
 		roce_conn_hang_up(old, now_ns);
 }
 
-static void take_req(struct roce_cm *cm, const struct roce_mad *m, const uint8_t *peer,
+bool roce_cm_knows(struct roce_cm *cm, const struct roce_mad *req, const struct roce_cm_path *path)
+{
+	return known_as(cm, req, path, req->kind == ROCE_MAD_SIDR_REQ);
+}
+
+static void take_req(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path,
 		     uint64_t now_ns)
 {
-	struct roce_cm_conn *conn = known_as(cm, m, peer, m->kind == ROCE_MAD_SIDR_REQ), *old;
+	struct roce_cm_conn *conn = known_as(cm, m, path, m->kind == ROCE_MAD_SIDR_REQ), *old;
 	bool is_sidr = m->kind == ROCE_MAD_SIDR_REQ;
 
 	if (conn) {
@@ -112,18 +118,18 @@ static void take_req(struct roce_cm *cm, const struct roce_mad *m, const uint8_t
 		return;
 	}
 	if (!is_sidr && m->transport != TRANSPORT_RC && m->transport != TRANSPORT_UC) {
-		refuse_req(cm, m, peer, ROCE_MAD_INVALID_TRANSPORT);
+		refuse_req(cm, m, path, ROCE_MAD_INVALID_TRANSPORT);
 		return;
 	}
-	old = is_sidr ? NULL : stale(cm, m, peer);
+	old = is_sidr ? NULL : stale(cm, m, path);
 	if (old) {
-		drop_stale(cm, old, m, peer, now_ns);
+		drop_stale(cm, old, m, path, now_ns);
 		return;
 	}
-	conn = roce_conn_take(cm, ROCE_CM_REQ_RCVD, peer, m->tid);
+	conn = roce_conn_take(cm, ROCE_CM_REQ_RCVD, path, m->tid);
 	if (!conn) {
 		if (!is_sidr)
-			refuse_req(cm, m, peer, ROCE_MAD_NO_RESOURCES);
+			refuse_req(cm, m, path, ROCE_MAD_NO_RESOURCES);
 		return;
 	}
 	roce_conn_take_over(conn, m, m->local_timeout);
@@ -133,9 +139,9 @@ static void take_req(struct roce_cm *cm, const struct roce_mad *m, const uint8_t
 	roce_conn_tell(conn, ROCE_CM_REQUEST, m);
 }
 
-static void take_rep(struct roce_cm *cm, const struct roce_mad *m, const uint8_t *peer)
+static void take_rep(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path)
 {
-	struct roce_cm_conn *conn = named(cm, m, peer);
+	struct roce_cm_conn *conn = named(cm, m, path);
 	struct roce_mad rej = { .kind = ROCE_MAD_REJ,
 				.tid = m->tid,
 				.remote_id = m->local_id,
@@ -143,7 +149,7 @@ static void take_rep(struct roce_cm *cm, const struct roce_mad *m, const uint8_t
 				.reason = ROCE_MAD_INVALID_ID };
 
 	if (!conn) {
-		roce_conn_refuse(cm, &rej, peer);
+		roce_conn_refuse(cm, &rej, path);
 		return;
 	}
 	if (conn->state == ROCE_CM_REP_RCVD || conn->state == ROCE_CM_ESTABLISHED) {
@@ -162,9 +168,9 @@ static void take_rep(struct roce_cm *cm, const struct roce_mad *m, const uint8_t
 	roce_conn_tell(conn, ROCE_CM_REPLY, m);
 }
 
-static void take_rtu(struct roce_cm *cm, const struct roce_mad *m, const uint8_t *peer)
+static void take_rtu(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path)
 {
-	struct roce_cm_conn *conn = named(cm, m, peer);
+	struct roce_cm_conn *conn = named(cm, m, path);
 
 	if (conn)
 		roce_cm_heard_packet(cm, conn);
@@ -176,10 +182,10 @@ static bool is_awaited(const struct roce_cm_conn *conn, enum roce_mad_answered a
 	       (conn->state == ROCE_CM_REP_SENT && answered == ROCE_MAD_OF_REP);
 }
 
-static void take_mra(struct roce_cm *cm, const struct roce_mad *m, const uint8_t *peer,
+static void take_mra(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path,
 		     uint64_t now_ns)
 {
-	struct roce_cm_conn *conn = named(cm, m, peer);
+	struct roce_cm_conn *conn = named(cm, m, path);
 
 	if (!conn || !is_awaited(conn, (enum roce_mad_answered)m->answered))
 		return;
@@ -187,12 +193,12 @@ static void take_mra(struct roce_cm *cm, const struct roce_mad *m, const uint8_t
 	conn->deadline_ns = now_ns + conn->timeout_ns + roce_mad_timeout_ns(m->service_timeout);
 }
 
-static void take_rej(struct roce_cm *cm, const struct roce_mad *m, const uint8_t *peer,
+static void take_rej(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path,
 		     uint64_t now_ns)
 {
 	/* A peer that got no answer does not know this end's ID. */
-	struct roce_cm_conn *conn = m->remote_id ? named(cm, m, peer) :
-						   known_as(cm, m, peer, false);
+	struct roce_cm_conn *conn = m->remote_id ? named(cm, m, path) :
+						   known_as(cm, m, path, false);
 
 	if (!conn)
 		return;
@@ -212,17 +218,17 @@ static void take_rej(struct roce_cm *cm, const struct roce_mad *m, const uint8_t
 	}
 }
 
-static void take_dreq(struct roce_cm *cm, const struct roce_mad *m, const uint8_t *peer,
+static void take_dreq(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path,
 		      uint64_t now_ns)
 {
-	struct roce_cm_conn *conn = named(cm, m, peer);
+	struct roce_cm_conn *conn = named(cm, m, path);
 	struct roce_mad drep = { .kind = ROCE_MAD_DREP,
 				 .tid = m->tid,
 				 .local_id = m->remote_id,
 				 .remote_id = m->local_id };
 
 	if (!conn) { /* the time wait is over: only the answer is missing */
-		roce_conn_refuse(cm, &drep, peer);
+		roce_conn_refuse(cm, &drep, path);
 		return;
 	}
 	if (conn->qpn != m->qpn || conn->state == ROCE_CM_REQ_SENT ||
@@ -234,54 +240,55 @@ static void take_dreq(struct roce_cm *cm, const struct roce_mad *m, const uint8_
 		roce_conn_time_wait(conn, now_ns);
 }
 
-static void take_drep(struct roce_cm *cm, const struct roce_mad *m, const uint8_t *peer,
+static void take_drep(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path,
 		      uint64_t now_ns)
 {
-	struct roce_cm_conn *conn = named(cm, m, peer);
+	struct roce_cm_conn *conn = named(cm, m, path);
 
 	if (conn && conn->state == ROCE_CM_DREQ_SENT)
 		roce_conn_time_wait(conn, now_ns);
 }
 
-static void take_sidr_rep(struct roce_cm *cm, const struct roce_mad *m, const uint8_t *peer)
+static void take_sidr_rep(struct roce_cm *cm, const struct roce_mad *m,
+			  const struct roce_cm_path *path)
 {
 	uint32_t place = m->local_id & cm->place_mask;
 	struct roce_cm_conn *conn = &cm->conns[place];
 
-	if (place >= cm->nr_conns || !is_from(conn, peer) || conn->local_id != m->local_id ||
+	if (place >= cm->nr_conns || !is_from(conn, path) || conn->local_id != m->local_id ||
 	    conn->tid != m->tid || !conn->is_sidr || conn->state != ROCE_CM_REQ_SENT)
 		return;
 	roce_conn_end(conn, ROCE_CM_REPLY, m);
 }
 
-void roce_cm_received(struct roce_cm *cm, const struct roce_mad *m,
-		      const uint8_t peer[ROCE_MAD_GID_BYTES], uint64_t now_ns)
+void roce_cm_received(struct roce_cm *cm, const struct roce_mad *m, const struct roce_cm_path *path,
+		      uint64_t now_ns)
 {
 	switch (m->kind) {
 	case ROCE_MAD_REQ:
 	case ROCE_MAD_SIDR_REQ:
-		take_req(cm, m, peer, now_ns);
+		take_req(cm, m, path, now_ns);
 		break;
 	case ROCE_MAD_REP:
-		take_rep(cm, m, peer);
+		take_rep(cm, m, path);
 		break;
 	case ROCE_MAD_RTU:
-		take_rtu(cm, m, peer);
+		take_rtu(cm, m, path);
 		break;
 	case ROCE_MAD_MRA:
-		take_mra(cm, m, peer, now_ns);
+		take_mra(cm, m, path, now_ns);
 		break;
 	case ROCE_MAD_REJ:
-		take_rej(cm, m, peer, now_ns);
+		take_rej(cm, m, path, now_ns);
 		break;
 	case ROCE_MAD_DREQ:
-		take_dreq(cm, m, peer, now_ns);
+		take_dreq(cm, m, path, now_ns);
 		break;
 	case ROCE_MAD_DREP:
-		take_drep(cm, m, peer, now_ns);
+		take_drep(cm, m, path, now_ns);
 		break;
 	case ROCE_MAD_SIDR_REP:
-		take_sidr_rep(cm, m, peer);
+		take_sidr_rep(cm, m, path);
 		break;
 	default:
 		break;

@@ -32,7 +32,7 @@ static struct {
 	uint64_t now_ns;
 } end;
 
-static const uint8_t gids[2][ROCE_MAD_GID_BYTES] = { { 1 }, { 2 } };
+static const struct roce_cm_path paths[2] = { { .peer = { 1 } }, { .peer = { 2 } } };
 
 /* Bytes form a message that encodes back to the same meaning, or none. */
 static bool decode(struct roce_mad *m, const uint8_t *bytes, size_t size)
@@ -50,12 +50,13 @@ static bool decode(struct roce_mad *m, const uint8_t *bytes, size_t size)
 
 static void drain(void)
 {
-	uint8_t peer[ROCE_MAD_GID_BYTES], bytes[ROCE_MAD_BYTES];
+	struct roce_cm_path path;
+	uint8_t bytes[ROCE_MAD_BYTES];
 	struct roce_cm_event event;
 	struct roce_mad m;
 	uint32_t sent = 0;
 
-	while (roce_cm_next_mad(&end.cm, &m, peer)) {
+	while (roce_cm_next_mad(&end.cm, &m, &path)) {
 		assert(++sent <= SENT_MAX);
 		roce_mad_encode(&m, bytes);
 		assert(decode(&end.sent, bytes, sizeof(bytes)));
@@ -94,7 +95,7 @@ static void input(const uint8_t *record)
 
 	if (m.kind == ROCE_MAD_SIDR_REP && record[2] & 16)
 		m.local_id = conn->local_id;
-	roce_cm_received(&end.cm, &m, gids[record[2] >> 7], end.now_ns);
+	roce_cm_received(&end.cm, &m, &paths[record[2] >> 7], end.now_ns);
 }
 
 static void connect_one(const uint8_t *record)
@@ -107,7 +108,7 @@ static void connect_one(const uint8_t *record)
 				.max_cm_retries = RETRIES };
 	struct roce_cm_conn *conn;
 
-	if (roce_cm_connect(&end.cm, &req, gids[record[4] & 1], end.now_ns, &conn))
+	if (roce_cm_connect(&end.cm, &req, &paths[record[4] & 1], end.now_ns, &conn))
 		return;
 	assert(!end.is_known[conn - end.conns]);
 	end.is_known[conn - end.conns] = true;
@@ -172,11 +173,11 @@ static void play(const uint8_t *data, size_t size)
 			roce_cm_expired(&end.cm, end.now_ns);
 			break;
 		case 4: /* the last message comes back */
-			roce_cm_received(&end.cm, &end.sent, gids[data[1] & 1], end.now_ns);
+			roce_cm_received(&end.cm, &end.sent, &paths[data[1] & 1], end.now_ns);
 			break;
 		case 5:
 			if (decode(&m, data, size))
-				roce_cm_received(&end.cm, &m, gids[1], end.now_ns);
+				roce_cm_received(&end.cm, &m, &paths[1], end.now_ns);
 			break;
 		default:
 			input(data);

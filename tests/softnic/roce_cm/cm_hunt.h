@@ -87,7 +87,8 @@ __attribute__((format(printf, 3, 4))) void expect(struct cm_hunt *h, bool holds,
 						  const char *promise, ...);
 
 /* cm_hunt_net.c */
-extern const uint8_t gids[HOSTS + 1][ROCE_MAD_GID_BYTES];
+/* From each host, and from the stranger. */
+extern const struct roce_cm_path paths[HOSTS + 1];
 
 /* The call that a message with private data belongs to. */
 uint32_t call_of(const struct roce_mad *m);

@@ -7,7 +7,9 @@
 
 #include "cm_hunt.h"
 
-const uint8_t gids[HOSTS + 1][ROCE_MAD_GID_BYTES] = { { 1 }, { 2 }, { 3 } };
+const struct roce_cm_path paths[HOSTS + 1] = { { .peer = { 1 } },
+					       { .peer = { 2 } },
+					       { .peer = { 3 } } };
 
 uint32_t call_of(const struct roce_mad *m)
 {
@@ -67,14 +69,14 @@ static void post(struct cm_hunt *h, const struct roce_mad *m, uint8_t from, uint
 void send_all(struct cm_hunt *h, uint8_t host)
 {
 	struct roce_mad m;
-	uint8_t peer[ROCE_MAD_GID_BYTES];
+	struct roce_cm_path path;
 	uint8_t to;
 
-	while (roce_cm_next_mad(&h->hosts[host].cm, &m, peer)) {
+	while (roce_cm_next_mad(&h->hosts[host].cm, &m, &path)) {
 		if (is_request(&m))
 			expect(h, ++h->calls[call_of(&m)].requests <= 1 + RETRIES,
 			       "host %u repeats a request too often", host);
-		to = (uint8_t)(peer[0] - 1);
+		to = (uint8_t)(path.peer[0] - 1);
 		if (to == STRANGER)
 			continue;
 		if (h->is_faithful || !chance(h, h->loss))
@@ -86,14 +88,14 @@ void send_all(struct cm_hunt *h, uint8_t host)
 	}
 }
 
+/* No room for a request of another host. */
 static bool is_full(const struct cm_hunt_host *host)
 {
-	uint32_t i;
+	uint32_t i, nr_free = 0;
 
 	for (i = 0; i < CONNS; i++)
-		if (host->conns[i].state == ROCE_CM_FREE)
-			return false;
-	return true;
+		nr_free += host->conns[i].state == ROCE_CM_FREE;
+	return nr_free <= CONNS / ROCE_CM_KEPT;
 }
 
 /* Nothing that a stranger sends changes a connection with another host. */
@@ -104,7 +106,7 @@ static void expect_unchanged(struct cm_hunt *h, uint8_t host, const struct roce_
 
 	for (i = 0; i < CONNS; i++)
 		expect(h,
-		       before[i].state == ROCE_CM_FREE || before[i].peer[0] == STRANGER + 1 ||
+		       before[i].state == ROCE_CM_FREE || before[i].path.peer[0] == STRANGER + 1 ||
 			       !memcmp(&before[i], &conns[i], sizeof(conns[i])),
 		       "host %u obeys a stranger", host);
 }
@@ -118,7 +120,7 @@ static const struct roce_cm_conn *named(const struct cm_hunt_host *to, const str
 	for (i = 0; i < CONNS; i++) {
 		const struct roce_cm_conn *conn = &to->conns[i];
 
-		if (conn->peer[0] == from + 1 && conn->local_id == m->remote_id &&
+		if (conn->path.peer[0] == from + 1 && conn->local_id == m->remote_id &&
 		    conn->remote_id == m->local_id && !conn->is_sidr &&
 		    (conn->state == ROCE_CM_ESTABLISHED || conn->state == ROCE_CM_TIMEWAIT))
 			return conn;
@@ -150,7 +152,7 @@ void arrive(struct cm_hunt *h, struct cm_hunt_letter *letter)
 	if (is_request(&m) && is_full(to))
 		h->calls[call_of(&m)].is_crowded = true;
 	conn = named(to, &m, letter->from);
-	roce_cm_received(&to->cm, &m, gids[letter->from], h->now_ns);
+	roce_cm_received(&to->cm, &m, &paths[letter->from], h->now_ns);
 	if (conn)
 		expect_answered(h, letter->to, &m, conn);
 	if (letter->from == STRANGER)

@@ -103,7 +103,7 @@ void connect_one(struct cm_hunt *h, uint32_t host)
 		req.qpn = take_qpn(h, host, call);
 	set_call(&req, h->nr_calls);
 	if ((!call->is_sidr && !req.qpn) ||
-	    roce_cm_connect(&h->hosts[host].cm, &req, gids[1 - host], h->now_ns, &conn))
+	    roce_cm_connect(&h->hosts[host].cm, &req, &paths[1 - host], h->now_ns, &conn))
 		return;
 	view = take_view(h, host, conn, h->nr_calls++);
 	h->hosts[host].views[view].is_client = true;
@@ -195,7 +195,7 @@ static void hear_request(struct cm_hunt *h, uint32_t host, const struct roce_cm_
 	struct call *call = &h->calls[call_of(event->mad)];
 	uint32_t i, view;
 
-	if (event->conn->peer[0] == STRANGER + 1) {
+	if (event->conn->path.peer[0] == STRANGER + 1) {
 		roce_cm_reject(&h->hosts[host].cm, event->conn, ROCE_MAD_CONSUMER, NULL, 0);
 		roce_cm_release(&h->hosts[host].cm, event->conn, h->now_ns);
 		return;

@@ -21,7 +21,7 @@ enum {
 	SERVER_QPN = 0x22,
 };
 
-static const uint8_t gids[2][ROCE_MAD_GID_BYTES] = { { 1 }, { 2 } };
+static const struct roce_cm_path paths[2] = { { .peer = { 1 } }, { .peer = { 2 } } };
 
 struct side {
 	struct roce_cm cm;
@@ -78,11 +78,12 @@ static void listen_to(struct side *side)
 /* The next message of @from, which crosses the wire as bytes. Return: false: none */
 static bool take(struct world *w, struct side *from, struct roce_mad *m)
 {
-	uint8_t peer[ROCE_MAD_GID_BYTES], bytes[ROCE_MAD_BYTES];
+	struct roce_cm_path path;
+	uint8_t bytes[ROCE_MAD_BYTES];
 
-	if (!roce_cm_next_mad(&from->cm, m, peer))
+	if (!roce_cm_next_mad(&from->cm, m, &path))
 		return false;
-	assert_memory_equal(peer, gids[from == &w->client], sizeof(peer));
+	assert_memory_equal(path.peer, paths[from == &w->client].peer, sizeof(path.peer));
 	roce_mad_encode(m, bytes);
 	assert_int_equal(roce_mad_decode(m, bytes, sizeof(bytes)), 0);
 	w->sent++;
@@ -91,7 +92,7 @@ static bool take(struct world *w, struct side *from, struct roce_mad *m)
 
 static void give(struct world *w, struct side *to, const struct roce_mad *m)
 {
-	roce_cm_received(&to->cm, m, gids[to == &w->client], w->now_ns);
+	roce_cm_received(&to->cm, m, &paths[to == &w->client], w->now_ns);
 	listen_to(to);
 }
 
@@ -141,8 +142,8 @@ static void told(struct side *side, uint32_t kinds)
 
 static void connect_to_server(struct world *w)
 {
-	assert_int_equal(roce_cm_connect(&w->client.cm, &req, gids[1], w->now_ns, &w->client.conn),
-			 0);
+	assert_int_equal(
+		roce_cm_connect(&w->client.cm, &req, &paths[1], w->now_ns, &w->client.conn), 0);
 }
 
 static void reach_rep_sent(struct world *w)
@@ -369,14 +370,14 @@ static void a_queue_pair_in_a_new_req_makes_the_old_connection_stale(void **stat
 
 static void a_stranger_is_not_heard(void **state)
 {
-	static const uint8_t stranger[ROCE_MAD_GID_BYTES] = { 3 };
+	static const struct roce_cm_path stranger = { .peer = { 3 } };
 	struct world *w = *state;
 	struct roce_mad m;
 
 	establish(w);
 	roce_cm_disconnect(&w->client.cm, w->client.conn, w->now_ns);
 	assert_true(take(w, &w->client, &m));
-	roce_cm_received(&w->server.cm, &m, stranger, w->now_ns);
+	roce_cm_received(&w->server.cm, &m, &stranger, w->now_ns);
 	listen_to(&w->server);
 	told(&w->server, 0);
 	assert_int_equal(w->server.conn->state, ROCE_CM_ESTABLISHED);
@@ -406,7 +407,7 @@ static void ids_have_the_prefix_and_the_rest_varies(void **state)
 
 	roce_cm_set_prefix(&w->client.cm, 0x1a5, 9);
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(roce_cm_connect(&w->client.cm, &req, gids[1], 0, &conn), 0);
+		assert_int_equal(roce_cm_connect(&w->client.cm, &req, &paths[1], 0, &conn), 0);
 		ids[i] = conn->local_id;
 		assert_int_equal(ids[i] >> 23, 0x1a5);
 		roce_cm_release(&w->client.cm, conn, 0);
@@ -430,6 +431,8 @@ static void strangers_fill_no_more_than_the_table(void **state)
 		refused++;
 	}
 	assert_int_equal(refused, ROCE_CM_REFUSALS);
+	connect_to_server(w);
+	assert_int_equal(roce_cm_connect(&w->server.cm, &req, &paths[0], 0, &w->server.conn), 0);
 }
 
 static void a_client_that_gave_up_is_gone_from_the_server(void **state)
@@ -455,7 +458,7 @@ static void a_service_names_its_queue_pair_twice_if_asked_twice(void **state)
 	static const struct roce_mad answer = { .kind = ROCE_MAD_SIDR_REP, .qpn = SERVER_QPN };
 	struct world *w = *state;
 
-	assert_int_equal(roce_cm_connect(&w->client.cm, &sidr, gids[1], 0, &w->client.conn), 0);
+	assert_int_equal(roce_cm_connect(&w->client.cm, &sidr, &paths[1], 0, &w->client.conn), 0);
 	carry(w, &w->client, ROCE_MAD_SIDR_REQ);
 	told(&w->server, 1 << ROCE_CM_REQUEST);
 	assert_int_equal(roce_cm_accept(&w->server.cm, w->server.conn, &answer, 0), 0);
