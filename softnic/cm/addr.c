@@ -112,7 +112,7 @@ bool cm_addr_is_loopback(const union cm_addr *addr)
 	return IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
 }
 
-static bool is_same_host_part(const union cm_addr *a, const struct sockaddr *sa)
+bool cm_addr_is_same_host(const union cm_addr *a, const struct sockaddr *sa)
 {
 	union cm_addr b;
 
@@ -137,7 +137,7 @@ bool cm_addr_is_local(const union cm_addr *addr)
 	if (getifaddrs(&all) < 0)
 		return false;
 	for (i = all; i && !found; i = i->ifa_next)
-		found = is_same_host_part(&plain, i->ifa_addr);
+		found = cm_addr_is_same_host(&plain, i->ifa_addr);
 	freeifaddrs(all);
 	return found;
 }

@@ -38,6 +38,9 @@ void cm_addr_route(union cm_addr *src, const union cm_addr *dst);
 /* True for loopback, or an address of one of this host's interfaces. */
 bool cm_addr_is_local(const union cm_addr *addr);
 
+/* Compare without ports; @sa may be NULL. */
+bool cm_addr_is_same_host(const union cm_addr *addr, const struct sockaddr *sa);
+
 /* Convert an IPv4-mapped IPv6 address (::ffff:a.b.c.d) to IPv4. */
 void cm_addr_unmap(union cm_addr *addr);
 

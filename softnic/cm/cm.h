@@ -50,6 +50,7 @@ enum cm_state {
 };
 
 struct cm_channel;
+struct roce_cm_conn;
 
 TAILQ_HEAD(cm_group_list, cm_group);
 TAILQ_HEAD(cm_id_list, cm_id);
@@ -108,6 +109,10 @@ struct cm_group {
  * @local_ece: set by the user
  * @remote_ece: sent by the remote side
  * @path: the path record of @id once the route is resolved
+ * @is_far: the destination is on another host; see softnic/cm_far/far.h
+ * @conn: with the other host, or NULL
+ * @psn: of our first packet; 0 unless the id is far
+ * @remote_psn: likewise
  * @looking_up: rdma_resolve_addrinfo() was called and the result not yet queried
  * @found: the result of rdma_resolve_addrinfo()
  * @qp_init_attr: for the children of a listening endpoint, or NULL
@@ -149,6 +154,11 @@ struct cm_id {
 	struct ibv_ece remote_ece;
 	struct ibv_sa_path_rec path;
 	uint8_t tos;
+
+	bool is_far;
+	struct roce_cm_conn *conn;
+	uint32_t psn;
+	uint32_t remote_psn;
 
 	bool looking_up;
 	struct rdma_addrinfo *found;
@@ -231,7 +241,10 @@ uint32_t cm_port_token(void);
  * Context: Does not wait.
  * Return: 0; -ECONNREFUSED no process of this user listens; -EAGAIN the listener's queue is full.
  */
-int cm_port_connect(const struct cm_id *id, const union cm_addr *addr);
+int cm_port_connect(int fd, enum rdma_port_space ps, const union cm_addr *addr);
+
+/* A new socket, connected likewise to the listener in a port space. Return: or the descriptor. */
+int cm_port_open(enum rdma_port_space ps, const union cm_addr *addr);
 
 /* True if the remote process belongs to our user. */
 bool cm_port_peer_is_ours(int fd);
@@ -282,6 +295,9 @@ int cm_id_check_type(enum rdma_port_space ps, enum ibv_qp_type type);
 /* A port space's default QP type. */
 enum ibv_qp_type cm_id_default_type(enum rdma_port_space ps);
 
+/* The id of this process that listens at an address, or NULL. Context: cm_lock held. */
+struct cm_id *cm_id_listening(enum rdma_port_space ps, const union cm_addr *addr);
+
 /* Free an id that only the engine still refers to. Context: without cm_lock. */
 void cm_id_free(struct cm_id *id);
 
@@ -314,6 +330,15 @@ int cm_resolve_route(struct cm_id *id);
  */
 void cm_listen_stop(struct cm_id *id);
 
+/**
+ * cm_listen_add_child() - a child that waits for its request
+ * @fd: its socket, owned by the child; -1 for a far id
+ *
+ * Context: cm_lock held.
+ * Return: NULL without memory, or if the listener has CM_BACKLOG_MAX children or has stopped.
+ */
+struct cm_id *cm_listen_add_child(struct cm_id *listener, int fd);
+
 /* Remove a child from the listener's list. Context: cm_lock held. */
 void cm_listen_forget(struct cm_id *child);
 
@@ -332,6 +357,16 @@ void cm_conn_await(struct cm_id *id);
 
 /* Return: 0, or -ECONNRESET if the remote side has closed; the engine sees the close, too. */
 int cm_conn_send(struct cm_id *id, const struct cm_msg *msg);
+
+/* A message of the remote side, or a request that cm_conn_refusal() lets pass. */
+void cm_conn_received(struct cm_id *id, const struct cm_msg *msg);
+void cm_conn_request(struct cm_id *child, const struct cm_msg *msg);
+
+/* Return: why a listener refuses a request; CM_REASON_NONE: it does not. */
+enum cm_reason cm_conn_refusal(const struct cm_id *listener, const struct cm_msg *msg);
+
+/* The remote side has ended, or must end: push the event that fits the state. */
+void cm_conn_lost(struct cm_id *id, int status);
 
 /* Reject the remote side, or only shut down; the remote side sees the end at once. */
 void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len);
@@ -353,6 +388,12 @@ void cm_conn_disconnected(struct cm_id *id);
  * pushes an event for that.
  */
 int cm_connect_finish(struct cm_id *id);
+
+/*
+ * No process listens. Call again soon, if rdma_connect() was called a moment ago; else return
+ * false. Context: cm_lock held.
+ */
+bool cm_connect_again(struct cm_id *id);
 
 /* qp.c */
 

@@ -12,6 +12,7 @@
 #include "fd/passed_fd.h"
 #include "cm.h"
 #include "event.h"
+#include "softnic/cm_far/far.h"
 
 enum {
 	MESSAGES_A_TURN = 4, /* then the engine serves other sockets */
@@ -22,15 +23,21 @@ enum {
 int cm_conn_send(struct cm_id *id, const struct cm_msg *msg)
 {
 	uint8_t buf[CM_MSG_BYTES_MAX];
-	size_t len = cm_msg_encode(msg, buf);
+	size_t len;
 
+	if (id->is_far)
+		return cm_far_send(id, msg);
+	len = cm_msg_encode(msg, buf);
 	return send(id->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -ECONNRESET : 0;
 }
 
 void cm_conn_shutdown(struct cm_id *id)
 {
 	id->state = CM_CLOSED;
-	shutdown(id->fd, SHUT_RDWR);
+	if (id->is_far)
+		cm_far_end(id);
+	else
+		shutdown(id->fd, SHUT_RDWR);
 }
 
 void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len)
@@ -39,8 +46,7 @@ void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, u
 
 	if (cm_id_is_datagram(id)) {
 		msg.type = CM_MSG_SIDR_REP;
-		msg.reason = reason == CM_REASON_INVALID_SERVICE_ID ? CM_SIDR_UNSUPPORTED :
-								      CM_SIDR_REJECT;
+		msg.reason = cm_msg_sidr_status(reason);
 	}
 	if (len)
 		memcpy(msg.private_data, data, len);
@@ -72,8 +78,7 @@ void cm_conn_disconnected(struct cm_id *id)
 			  timewait_over);
 }
 
-/* The socket has ended, or must end: push the event that fits the state. */
-static void conn_lost(struct cm_id *id, int status)
+void cm_conn_lost(struct cm_id *id, int status)
 {
 	enum cm_state state = id->state;
 
@@ -102,20 +107,25 @@ static bool is_of_excluded_family(const struct cm_id *listener, const struct cm_
 	return listener->afonly && bound.sa.sa_family == AF_INET && called.sa.sa_family == AF_INET6;
 }
 
-static void req_received(struct cm_id *id, const struct cm_msg *msg)
+enum cm_reason cm_conn_refusal(const struct cm_id *listener, const struct cm_msg *msg)
 {
 	const struct cm_device *device;
 
-	if (id->listener->state != CM_LISTENING || is_of_excluded_family(id->listener, msg) ||
-	    cm_device_get(&device)) {
-		cm_conn_reject(id, CM_REASON_INVALID_SERVICE_ID, NULL, 0);
-		return;
-	}
-	if (id->listener->nr_requests >= id->listener->backlog) {
-		cm_conn_reject(id, CM_REASON_CONSUMER_DEFINED, NULL, 0);
-		return;
-	}
+	if (listener->state != CM_LISTENING || is_of_excluded_family(listener, msg) ||
+	    cm_device_get(&device))
+		return CM_REASON_INVALID_SERVICE_ID;
+	return listener->nr_requests >= listener->backlog ? CM_REASON_CONSUMER_DEFINED :
+							    CM_REASON_NONE;
+}
+
+void cm_conn_request(struct cm_id *id, const struct cm_msg *msg)
+{
+	const struct cm_device *device;
+
+	if (cm_device_get(&device))
+		return; /* removed since: its listeners and their children are closed */
 	id->remote_qpn = msg->qp_num;
+	id->remote_psn = msg->psn;
 	id->responder_resources = msg->initiator_depth;
 	id->initiator_depth = msg->responder_resources;
 	id->retry_count = msg->retry_count;
@@ -126,14 +136,27 @@ static void req_received(struct cm_id *id, const struct cm_msg *msg)
 	cm_device_bind(id, device);
 	id->tos = msg->traffic_class;
 	cm_device_route(id, device);
+	if (msg->mtu && msg->mtu < id->path.mtu)
+		id->path.mtu = msg->mtu;
 	id->state = CM_REQ_RCVD;
 	id->listener->nr_requests++;
 	cm_event_push(id->listener, id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, msg);
 }
 
+static void req_received(struct cm_id *id, const struct cm_msg *msg)
+{
+	enum cm_reason reason = cm_conn_refusal(id->listener, msg);
+
+	if (reason)
+		cm_conn_reject(id, reason, NULL, 0);
+	else
+		cm_conn_request(id, msg);
+}
+
 static void rep_received(struct cm_id *id, const struct cm_msg *msg)
 {
 	id->remote_qpn = msg->qp_num;
+	id->remote_psn = msg->psn;
 	id->responder_resources = cm_min(id->responder_resources, msg->initiator_depth);
 	id->initiator_depth = cm_min(id->initiator_depth, msg->responder_resources);
 	id->rnr_retry_count = msg->rnr_retry_count;
@@ -165,10 +188,10 @@ static void datagram_received(struct cm_id *id, const struct cm_msg *msg)
 	else if (msg->type == CM_MSG_SIDR_REP && id->state == CM_REQ_SENT)
 		sidr_rep_received(id, msg);
 	else
-		conn_lost(id, -EPROTO);
+		cm_conn_lost(id, -EPROTO);
 }
 
-static void msg_received(struct cm_id *id, const struct cm_msg *msg)
+static void stream_received(struct cm_id *id, const struct cm_msg *msg)
 {
 	if (msg->type == CM_MSG_REQ && id->state == CM_REQ_WAIT)
 		req_received(id, msg);
@@ -181,7 +204,15 @@ static void msg_received(struct cm_id *id, const struct cm_msg *msg)
 	else if (msg->type == CM_MSG_REJ && (id->state == CM_REQ_SENT || id->state == CM_REP_SENT))
 		rej_received(id, msg);
 	else
-		conn_lost(id, -EPROTO);
+		cm_conn_lost(id, -EPROTO);
+}
+
+void cm_conn_received(struct cm_id *id, const struct cm_msg *msg)
+{
+	if (cm_id_is_datagram(id))
+		datagram_received(id, msg);
+	else
+		stream_received(id, msg);
 }
 
 /* Return: false if no more can be read now. */
@@ -194,13 +225,13 @@ static bool read_msg(struct cm_id *id)
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (len <= 0)
-		conn_lost(id, id->timed_out ? -ETIMEDOUT : -ECONNRESET);
+		cm_conn_lost(id, id->timed_out ? -ETIMEDOUT : -ECONNRESET);
+	else if (id->state == CM_REQ_WAIT && cm_far_passed_on(buf, len))
+		cm_conn_shutdown(id);
 	else if (cm_msg_decode(&msg, buf, len))
-		conn_lost(id, -EPROTO);
-	else if (cm_id_is_datagram(id))
-		datagram_received(id, &msg);
+		cm_conn_lost(id, -EPROTO);
 	else
-		msg_received(id, &msg);
+		cm_conn_received(id, &msg);
 	return true;
 }
 

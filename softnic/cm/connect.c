@@ -10,6 +10,7 @@
 
 #include "cm.h"
 #include "event.h"
+#include "softnic/cm_far/far.h"
 
 enum {
 	REFUSED_MS = 300,
@@ -44,6 +45,8 @@ static int read_param(struct cm_id *id, const struct rdma_conn_param *param, str
 	msg->rnr_retry_count = cm_min(param->rnr_retry_count, RETRY_COUNT_MAX);
 	msg->flow_control = param->flow_control;
 	msg->traffic_class = id->path.traffic_class;
+	msg->mtu = id->is_far ? id->path.mtu : 0;
+	msg->psn = id->psn;
 	msg->qp_num = (qp ? qp->qp_num : param->qp_num) & 0xffffff;
 	msg->srq = qp ? !!qp->srq : !!param->srq;
 	msg->ece_vendor = id->local_ece.vendor_id;
@@ -103,20 +106,35 @@ static bool may_retry_connect(const struct cm_id *id, int rc)
 
 static void retry_connect(struct softnic_timer *timer);
 
+static bool connects_later(struct cm_id *id, int rc)
+{
+	bool may_retry = may_retry_connect(id, rc);
+
+	if (may_retry)
+		softnic_timer_arm(&id->timer, TRY_AGAIN_MS * 1000000ull, retry_connect);
+	return may_retry;
+}
+
+bool cm_connect_again(struct cm_id *id)
+{
+	return connects_later(id, -ECONNREFUSED);
+}
+
+static int call_listener(struct cm_id *id)
+{
+	int rc = id->is_far ? 0 : cm_port_connect(id->fd, id->id.ps, &id->request.dst);
+
+	if (!rc)
+		rc = cm_conn_send(id, &id->request);
+	return rc || id->is_far ? rc : cm_conn_watch(id);
+}
+
 /* Context: cm_lock held. */
 static void try_connect(struct cm_id *id)
 {
-	int rc = cm_port_connect(id, &id->request.dst);
+	int rc = call_listener(id);
 
-	if (rc && may_retry_connect(id, rc)) {
-		softnic_timer_arm(&id->timer, TRY_AGAIN_MS * 1000000ull, retry_connect);
-		return;
-	}
-	if (!rc) {
-		cm_conn_send(id, &id->request);
-		rc = cm_conn_watch(id);
-	}
-	if (rc)
+	if (rc && !connects_later(id, rc))
 		fail_connect(id, rc == -EAGAIN ? -ETIMEDOUT : rc);
 }
 
@@ -183,7 +201,8 @@ static int send_reply(struct cm_id *id, const struct cm_msg *msg)
 		rc = cm_conn_send(id, msg);
 	if (!rc) {
 		id->state = CM_REP_SENT;
-		cm_conn_await(id);
+		if (!id->is_far)
+			cm_conn_await(id);
 	}
 	pthread_mutex_unlock(&cm_lock);
 	return rc;
@@ -295,7 +314,9 @@ int rdma_notify(struct rdma_cm_id *rid, enum ibv_event_type event)
 	if (event != IBV_EVENT_COMM_EST)
 		return cm_return(-EINVAL);
 	pthread_mutex_lock(&cm_lock);
-	if (id->state == CM_REP_SENT)
+	if (id->state == CM_REP_SENT && id->is_far)
+		cm_far_heard_packet(id);
+	else if (id->state == CM_REP_SENT)
 		cm_conn_established(id);
 	pthread_mutex_unlock(&cm_lock);
 	return 0;

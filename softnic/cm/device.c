@@ -9,6 +9,7 @@
 #include "softnic/verbs/async.h"
 #include "cm.h"
 #include "event.h"
+#include "softnic/cm_far/far.h"
 #include "softnic/verbs/device.h"
 #include "softnic/loop/fork.h"
 
@@ -157,6 +158,8 @@ void cm_device_route(struct cm_id *id, const struct cm_device *d)
 		.mtu_selector = 2, /* exactly */
 		.mtu = d->mtu,
 	};
+	if (id->is_far)
+		id->path.mtu = cm_far_mtu(id);
 	id->id.route.path_rec = &id->path;
 	id->id.route.num_paths = 1;
 }

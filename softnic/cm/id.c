@@ -9,6 +9,7 @@
 #include "fd/passed_fd.h"
 #include "cm.h"
 #include "event.h"
+#include "softnic/cm_far/far.h"
 #include "softnic/loop/fork.h"
 
 static struct cm_id_list all = TAILQ_HEAD_INITIALIZER(all); /* cm_lock */
@@ -76,6 +77,7 @@ static void reset_cm(void)
 			close(id->fd_ipv4);
 	}
 	TAILQ_INIT(&all);
+	cm_far_reset();
 }
 
 const struct fork_part cm_fork = { &cm_lock, reset_cm };
@@ -104,6 +106,30 @@ void cm_id_free(struct cm_id *id)
 	rdma_freeaddrinfo(id->found);
 	free(id->qp_init_attr);
 	free(id);
+}
+
+/* An IPv6 wildcard also has the second socket, for IPv4. */
+static bool listens_at(const struct cm_id *id, const union cm_addr *addr)
+{
+	union cm_addr bound;
+
+	cm_id_src(id, &bound);
+	if (cm_addr_port(&bound) != cm_addr_port(addr))
+		return false;
+	if (cm_addr_is_any(&bound))
+		return bound.sa.sa_family == addr->sa.sa_family ||
+		       (addr->sa.sa_family == AF_INET && id->fd_ipv4 >= 0);
+	return cm_addr_is_same_host(&bound, &addr->sa);
+}
+
+struct cm_id *cm_id_listening(enum rdma_port_space ps, const union cm_addr *addr)
+{
+	struct cm_id *id;
+
+	TAILQ_FOREACH(id, &all, link)
+		if (id->state == CM_LISTENING && id->id.ps == ps && listens_at(id, addr))
+			return id;
+	return NULL;
 }
 
 enum ibv_qp_type cm_id_default_type(enum rdma_port_space ps)
@@ -152,6 +178,8 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_REQ_RCVD || id->state == CM_REP_RCVD)
 		cm_conn_reject(id, CM_REASON_CONSUMER_DEFINED, NULL, 0);
+	else if (id->is_far)
+		cm_far_end(id);
 	id->state = CM_CLOSED;
 	pthread_mutex_unlock(&cm_lock);
 

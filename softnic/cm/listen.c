@@ -9,6 +9,7 @@
 
 #include "cm.h"
 #include "event.h"
+#include "softnic/cm_far/far.h"
 
 enum {
 	ACCEPTS_A_TURN = 16, /* then the engine serves other sockets */
@@ -16,8 +17,7 @@ enum {
 	REST_MS = 100,
 };
 
-/* Context: cm_lock held. */
-static struct cm_id *add_child(struct cm_id *listener, int fd)
+struct cm_id *cm_listen_add_child(struct cm_id *listener, int fd)
 {
 	struct cm_id *child;
 
@@ -67,7 +67,7 @@ static void accept_child(struct cm_id *listener, int fd)
 
 	pthread_mutex_lock(&cm_lock);
 	if (cm_port_peer_is_ours(fd))
-		child = add_child(listener, fd);
+		child = cm_listen_add_child(listener, fd);
 	if (child)
 		leaving = most_silent(listener);
 	if (leaving)
@@ -210,6 +210,15 @@ unlock:
 	return rc ? rc : watch_sockets(id);
 }
 
+/* By other hosts: they do not reach the loopback interface. */
+static bool is_reachable(const struct cm_id *id)
+{
+	union cm_addr addr;
+
+	cm_id_src(id, &addr);
+	return !cm_addr_is_loopback(&addr);
+}
+
 int rdma_listen(struct rdma_cm_id *rid, int backlog)
 {
 	const struct cm_device *device;
@@ -221,7 +230,10 @@ int rdma_listen(struct rdma_cm_id *rid, int backlog)
 		return cm_return(rc);
 	if (id->state == CM_IDLE && bind_wildcard(rid) < 0)
 		return -1;
-	return cm_return(start_listening(id, backlog));
+	rc = start_listening(id, backlog);
+	if (!rc && is_reachable(id))
+		cm_far_open(); /* without the wire, only processes of this host connect */
+	return cm_return(rc);
 }
 
 int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **rid)

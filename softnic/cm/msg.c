@@ -64,6 +64,11 @@ size_t cm_msg_private_max(enum cm_msg_type type)
 	return 0;
 }
 
+enum cm_sidr_status cm_msg_sidr_status(enum cm_reason reason)
+{
+	return reason == CM_REASON_INVALID_SERVICE_ID ? CM_SIDR_UNSUPPORTED : CM_SIDR_REJECT;
+}
+
 static void addr_encode(struct cm_wire_addr *to, const union cm_addr *from)
 {
 	to->family = from->sa.sa_family;

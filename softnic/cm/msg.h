@@ -38,6 +38,7 @@
 
 /* Reasons of a rejection, with the InfiniBand specification's numbers. */
 enum cm_reason {
+	CM_REASON_NONE = 0,
 	CM_REASON_INVALID_SERVICE_ID = 8,
 	CM_REASON_CONSUMER_DEFINED = 28,
 	CM_REASON_VENDOR_OPTION = 35,
@@ -70,6 +71,8 @@ enum cm_sidr_status {
  * @srq: the sender receives from an SRQ (REQ, REP)
  * @flow_control: as in rdma_conn_param, carried only (REQ, REP)
  * @traffic_class: of the packets, both ways (REQ)
+ * @psn: of the sender's first packet (REQ, REP between hosts; else 0)
+ * @mtu: enum ibv_mtu (REQ between hosts; else 0)
  * @ece_vendor: enhanced connection establishment, carried only (REQ, REP)
  * @ece_options: likewise
  * @reason: enum cm_reason (REJ), enum cm_sidr_status (SIDR_REP)
@@ -88,6 +91,8 @@ struct cm_msg {
 	uint8_t srq;
 	uint8_t flow_control;
 	uint8_t traffic_class;
+	uint8_t mtu;
+	uint32_t psn;
 	uint32_t ece_vendor;
 	uint32_t ece_options;
 	uint16_t reason;
@@ -96,6 +101,9 @@ struct cm_msg {
 	uint8_t private_len;
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
+
+/* Return: the status that a SIDR_REP has for the reason of a rejection. */
+enum cm_sidr_status cm_msg_sidr_status(enum cm_reason reason);
 
 /* Return: limit of private data for @type, in bytes; 0 for RTU. */
 size_t cm_msg_private_max(enum cm_msg_type type);

@@ -34,9 +34,9 @@ enum {
 	PORT_EPHEMERAL_MAX = 60999,
 };
 
-static const char *space_name(const struct cm_id *id)
+static const char *space_name(enum rdma_port_space ps)
 {
-	switch (id->id.ps) {
+	switch (ps) {
 	case RDMA_PS_UDP:
 		return "udp";
 	case RDMA_PS_IPOIB:
@@ -48,7 +48,7 @@ static const char *space_name(const struct cm_id *id)
 	}
 }
 
-static void claim_init(struct cm_claim *claim, const struct cm_id *id, const union cm_addr *addr)
+static void claim_init(struct cm_claim *claim, uint32_t token, const union cm_addr *addr)
 {
 	union cm_addr plain = *addr;
 	size_t len;
@@ -56,7 +56,7 @@ static void claim_init(struct cm_claim *claim, const struct cm_id *id, const uni
 	memset(claim, 0, sizeof(*claim));
 	cm_addr_unmap(&plain);
 	claim->port = ntohs(cm_addr_port(&plain));
-	claim->token = id->reuse;
+	claim->token = token;
 	if (plain.sa.sa_family == AF_INET) {
 		inet_ntop(AF_INET, &plain.in.sin_addr, claim->addr, sizeof(claim->addr));
 		return;
@@ -69,7 +69,7 @@ static void claim_init(struct cm_claim *claim, const struct cm_id *id, const uni
 }
 
 /* Return: the length of the name. */
-static socklen_t socket_name(struct sockaddr_un *un, const struct cm_id *id,
+static socklen_t socket_name(struct sockaddr_un *un, enum rdma_port_space ps,
 			     const struct cm_claim *claim)
 {
 	size_t room = sizeof(un->sun_path) - 1;
@@ -77,7 +77,7 @@ static socklen_t socket_name(struct sockaddr_un *un, const struct cm_id *id,
 
 	memset(un, 0, sizeof(*un));
 	un->sun_family = AF_UNIX;
-	len = cm_claim_name(un->sun_path + 1, room, space_name(id), claim);
+	len = cm_claim_name(un->sun_path + 1, room, space_name(ps), claim);
 	return offsetof(struct sockaddr_un, sun_path) + 1 + len;
 }
 
@@ -88,8 +88,8 @@ static int open_claimed(const struct cm_id *id, const union cm_addr *addr)
 	socklen_t len;
 	int s, rc;
 
-	claim_init(&claim, id, addr);
-	len = socket_name(&un, id, &claim);
+	claim_init(&claim, id->reuse, addr);
+	len = socket_name(&un, id->id.ps, &claim);
 	s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s < 0)
 		return -errno;
@@ -130,12 +130,12 @@ static int check_others(const struct cm_id *id, const union cm_addr *addr, uint3
 	struct cm_claim claim;
 	int rc;
 
-	claim_init(&claim, id, addr);
-	rc = cm_claims_check(space_name(id), &claim, own_token);
+	claim_init(&claim, id->reuse, addr);
+	rc = cm_claims_check(space_name(id->id.ps), &claim, own_token);
 	if (rc || !covers_ipv4(id, addr))
 		return rc;
-	claim_init(&claim, id, &ipv4);
-	return cm_claims_check(space_name(id), &claim, own_token);
+	claim_init(&claim, id->reuse, &ipv4);
+	return cm_claims_check(space_name(id->id.ps), &claim, own_token);
 }
 
 static void close_both(const int fd[2])
@@ -251,34 +251,43 @@ bool cm_port_peer_is_ours(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == geteuid();
 }
 
-static int connect_claimed(const struct cm_id *id, const union cm_addr *addr)
+static int connect_claimed(int fd, enum rdma_port_space ps, const union cm_addr *addr)
 {
 	struct cm_claim claim;
 	struct sockaddr_un un;
 	socklen_t len;
 
-	claim_init(&claim, id, addr);
-	claim.token = 0;
-	len = socket_name(&un, id, &claim);
-	if (connect(id->fd, (struct sockaddr *)&un, len) < 0)
+	claim_init(&claim, 0, addr);
+	len = socket_name(&un, ps, &claim);
+	if (connect(fd, (struct sockaddr *)&un, len) < 0)
 		return errno == EAGAIN ? -EAGAIN : -ECONNREFUSED;
-	return cm_port_peer_is_ours(id->fd) ? 0 : -ECONNREFUSED;
+	return cm_port_peer_is_ours(fd) ? 0 : -ECONNREFUSED;
 }
 
-int cm_port_connect(const struct cm_id *id, const union cm_addr *addr)
+int cm_port_connect(int fd, enum rdma_port_space ps, const union cm_addr *addr)
 {
 	union cm_addr plain = *addr, any = { 0 };
 	int rc;
 
 	cm_addr_unmap(&plain);
-	rc = connect_claimed(id, &plain);
+	rc = connect_claimed(fd, ps, &plain);
 	if (rc != -ECONNREFUSED)
 		return rc;
 	any.sa.sa_family = plain.sa.sa_family;
 	cm_addr_set_port(&any, cm_addr_port(&plain));
-	rc = connect_claimed(id, &any);
+	rc = connect_claimed(fd, ps, &any);
 	if (rc != -ECONNREFUSED || plain.sa.sa_family != AF_INET6 || !cm_addr_is_loopback(&plain))
 		return rc;
 	any = (union cm_addr){ .in = { .sin_family = AF_INET, .sin_port = cm_addr_port(&plain) } };
-	return connect_claimed(id, &any);
+	return connect_claimed(fd, ps, &any);
+}
+
+int cm_port_open(enum rdma_port_space ps, const union cm_addr *addr)
+{
+	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = s < 0 ? -errno : cm_port_connect(s, ps, addr);
+
+	if (rc && s >= 0)
+		close(s);
+	return rc ? rc : s;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Address and route resolution. All peers are on one host, so the result is known at once. The
- * program still gets the result as an event, as with librdmacm.
+ * Address and route resolution. Peers are on this host, or on another that the kernel has a route
+ * to, so the result is known at once. The program still gets the result as an event, as with
+ * librdmacm.
  */
 #include <string.h>
 
 #include "cm.h"
 #include "event.h"
+#include "softnic/cm_far/far.h"
 
 /* Read the source from @sa, unless NULL, or from the bound address. */
 static int read_src(const struct cm_id *id, const struct sockaddr *sa, const union cm_addr *dst,
@@ -28,22 +30,27 @@ static int read_src(const struct cm_id *id, const struct sockaddr *sa, const uni
 	return cm_addr_is_any(src) || cm_addr_is_local(src) ? 0 : -EADDRNOTAVAIL;
 }
 
-static void complete_src(union cm_addr *src, const union cm_addr *dst)
+/* The source address may still be the wildcard. Return: 0, or a negative errno: no route. */
+static int complete_src(union cm_addr *src, const union cm_addr *dst, bool is_far)
 {
 	in_port_t port = cm_addr_port(src);
 
+	if (is_far)
+		return cm_far_route(src, dst);
 	if (!cm_addr_is_any(src))
-		return;
+		return 0;
 	if (cm_addr_is_multicast(dst)) {
 		cm_addr_route(src, dst);
-		return;
+		return 0;
 	}
 	*src = *dst;
 	cm_addr_set_port(src, port);
+	return 0;
 }
 
 /* Context: cm_lock held. */
-static int resolve_addr(struct cm_id *id, const struct sockaddr *sa, union cm_addr *dst)
+static int resolve_addr(struct cm_id *id, const struct sockaddr *sa, union cm_addr *dst,
+			bool is_far)
 {
 	union cm_addr src;
 	int rc;
@@ -55,26 +62,26 @@ static int resolve_addr(struct cm_id *id, const struct sockaddr *sa, union cm_ad
 		return rc;
 	if (cm_addr_is_any(dst))
 		cm_addr_set_loopback(dst);
-	complete_src(&src, dst);
-	if (id->state == CM_IDLE)
+	rc = complete_src(&src, dst, is_far);
+	if (!rc && id->state == CM_IDLE)
 		rc = cm_id_bind(id, &src, cm_addr_port(&src) ? cm_port_take : cm_port_take_source);
 	if (rc)
 		return rc;
 	cm_id_set_src(id, &src);
 	cm_id_set_dst(id, dst);
 	id->state = CM_ADDR_RESOLVED;
+	if (is_far)
+		cm_far_begin(id);
 	return 0;
 }
 
-static int find_route(struct cm_id *id, const union cm_addr *dst, const struct cm_device **device)
+static int find_device(struct cm_id *id, bool is_far, const struct cm_device **device)
 {
 	int rc = cm_device_check(id);
 
-	if (rc)
-		return rc;
-	if (!cm_addr_is_any(dst) && !cm_addr_is_multicast(dst) && !cm_addr_is_local(dst))
-		return -EHOSTUNREACH;
-	return cm_device_get(device);
+	if (!rc)
+		rc = cm_device_get(device);
+	return !rc && is_far ? cm_far_open() : rc;
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *rid, struct sockaddr *src, struct sockaddr *dst_sa,
@@ -84,6 +91,7 @@ int rdma_resolve_addr(struct rdma_cm_id *rid, struct sockaddr *src, struct socka
 	struct cm_id *id = cm_id(rid);
 	union cm_addr dst;
 	int rc, unreachable;
+	bool is_far;
 
 	(void)timeout_ms;
 	rc = cm_addr_read(&dst, dst_sa);
@@ -91,11 +99,16 @@ int rdma_resolve_addr(struct rdma_cm_id *rid, struct sockaddr *src, struct socka
 		rc = -EINVAL;
 	if (rc)
 		return cm_return(rc);
-	unreachable = find_route(id, &dst, &device);
+	is_far = !cm_addr_is_any(&dst) && !cm_addr_is_multicast(&dst) && !cm_addr_is_local(&dst);
+	unreachable = find_device(id, is_far, &device);
 
 	pthread_mutex_lock(&cm_lock);
 	if (!unreachable)
-		rc = resolve_addr(id, src, &dst);
+		rc = resolve_addr(id, src, &dst, is_far);
+	if (is_far && rc == -EHOSTUNREACH) {
+		unreachable = rc;
+		rc = 0;
+	}
 	if (!unreachable && !rc) {
 		cm_device_bind(id, device);
 		cm_device_route(id, device);

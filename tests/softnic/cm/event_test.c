@@ -225,6 +225,8 @@ static void endpoints_need_no_channel(void **state)
 
 static void a_synchronous_call_fails_with_its_event(void **state)
 {
+	struct sockaddr_in loopback = { .sin_family = AF_INET,
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct ibv_qp_init_attr attr = small_qp();
 	struct rdma_addrinfo *res = look_up("9", 0);
 	struct rdma_cm_id *id;
@@ -237,7 +239,9 @@ static void a_synchronous_call_fails_with_its_event(void **state)
 	rdma_destroy_ep(id);
 
 	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
-	assert_int_equal(rdma_resolve_addr(id, NULL, address("192.0.2.1", 1), 1000), -1);
+	assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)&loopback,
+					   address("192.0.2.1", 1), 1000),
+			 -1);
 	assert_int_equal(errno, EHOSTUNREACH);
 	rdma_destroy_id(id);
 }
