@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "softnic/roce_cm/cm.h"
+#include "softnic/cm_far/far_msg.h"
 #include "softnic/roce_cm/cma.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
 	TIMEOUT = 5,
 	RETRIES = 3,
 	SENT_MAX = 2 * CONNS + ROCE_CM_REFUSALS, /* after one message or act */
+	CHANGES_MAX = 2,
 	DEADLINES_MAX = CONNS * 64,
 };
 
@@ -69,6 +71,22 @@ static void drain(void)
 		assert(!event.mad || roce_mad_private_bytes(event.mad->kind));
 		*is_known = true;
 	}
+}
+
+/* What rdma_cm's ids read in a request is a message with addresses of @path. */
+static void read_as_rdma_cm(const struct roce_mad *m, const struct roce_cm_path *path)
+{
+	enum rdma_port_space ps;
+	union ibv_gid gid;
+	struct cm_msg msg;
+
+	if (far_msg_read_request(&msg, m, path, &ps))
+		return;
+	assert(msg.type == CM_MSG_REQ || msg.type == CM_MSG_SIDR_REQ);
+	assert(ps == RDMA_PS_TCP || ps == RDMA_PS_UDP || ps == RDMA_PS_IB);
+	assert(msg.private_len <= cm_msg_private_max(msg.type));
+	cm_addr_gid(&msg.src, &gid);
+	assert(!memcmp(&gid, path->peer, sizeof(gid)));
 }
 
 /* A message near those that count; @record chooses its fields. */
@@ -186,6 +204,25 @@ static void play(const uint8_t *data, size_t size)
 	}
 }
 
+/* A request that rdma_cm understands, but for what the input changes. */
+static void call_by_rdma_cm(const uint8_t *data, size_t size)
+{
+	struct roce_cm_path path = { .peer = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
+				     .local = { [10] = 0xff, 0xff, 10, 0, 0, 2 } };
+	struct roce_mad m = { .kind = ROCE_MAD_REQ, .service_id = 0x1060050 };
+	struct roce_cma names = { .src = { 10, 0, 0, 1 }, .dst = { 10, 0, 0, 2 } };
+	size_t i;
+
+	roce_cma_encode(&names, m.private_data);
+	for (i = 0; i + 1 < size && i < CHANGES_MAX * 2; i += 2)
+		m.private_data[data[i] % (2 * ROCE_CMA_BYTES)] ^= data[i + 1];
+	read_as_rdma_cm(&m, &path);
+	for (i = 0; i < sizeof(m.private_data) && i < size; i++)
+		m.private_data[i] = data[i];
+	m.service_id = size ? (uint64_t)data[0] << 16 : 0;
+	read_as_rdma_cm(&m, &path);
+}
+
 static void finish(void)
 {
 	uint64_t at_ns;
@@ -208,10 +245,7 @@ static void finish(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct roce_cma names;
-
-	if (size >= ROCE_CMA_BYTES)
-		roce_cma_decode(&names, data);
+	call_by_rdma_cm(data, size);
 	memset(&end, 0, sizeof(end));
 	roce_cm_init(&end.cm, end.conns, CONNS, 1, 1);
 	play(data, size);
