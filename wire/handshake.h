@@ -8,8 +8,8 @@
  *	      <------------------- REJ wire_handshake_refusal     or accept
  *	SEND  wire_handshake_hello --------------------->         fresh nonce, GID, QPN
  *	      <--------------------- SEND wire_handshake_challenge
- *	SEND  wire_handshake_proof --------------------->         MAC over both
- *	      <----------------------- SEND wire_handshake_welcome    MAC over both and itself
+ *	SEND  wire_handshake_proof --------------------->         MAC over both and the service
+ *	      <----------------------- SEND wire_handshake_welcome    MAC over those and itself
  *	                                            or  SEND wire_handshake_refusal, at any time
  *
  * Little-endian, naturally aligned, no padding, sizes asserted. The decoders are pure: they check
@@ -21,7 +21,7 @@
 #include "wire/platform.h"
 
 #define WIRE_MAGIC 0x72696577u /* "weir" */
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define WIRE_NONCE 32 /* bytes of a nonce */
 #define WIRE_MAC 32 /* bytes of HMAC-SHA-256 */
 #define WIRE_GID 16
@@ -49,6 +49,14 @@ struct wire_handshake_connect {
 	uint64_t key_id; /* selects the key, and so the donor's PD: weir_key_id() */
 };
 static_assert(sizeof(struct wire_handshake_connect) == 24, "wire_handshake_connect");
+
+/* The service that the client asked for. Never sent: both ends know it, and the MACs cover it. */
+struct wire_handshake_service {
+	uint32_t magic; /* of the REQ's private data */
+	uint16_t port; /* that the client dialled and the donor listens on */
+	uint16_t zero;
+};
+static_assert(sizeof(struct wire_handshake_service) == 8, "wire_handshake_service");
 
 /* Begins each message of the handshake, and the private data of a REJ. */
 struct wire_handshake_head {

@@ -3,7 +3,7 @@
  * The transcript is the proof. Both MACs cover the exact bytes of HELLO and CHALLENGE, as sent and
  * received, so that any change on the way is noticed, also in fields of later versions. The donor's
  * MAC covers the WELCOME too. A label names the role, so that no MAC can be played back to the end
- * that made it.
+ * that made it. The service follows: a proof to one of the key's services is none to another.
  *
  * The nonces bind each proof to one connection; the GIDs and QPNs, compared with the verbs' own
  * values, to these two QPs.
@@ -187,6 +187,7 @@ size_t weir_handshake_transcript(const struct weir_handshake *h,
 		return 0;
 	end = is_clients ? append(end, client_label, sizeof(client_label)) :
 			   append(end, donor_label, sizeof(donor_label));
+	end = append(end, &h->setup.service, sizeof(h->setup.service));
 	end = append(end, &h->hello, sizeof(h->hello));
 	end = append(end, &h->challenge, sizeof(h->challenge));
 	if (!is_clients)

@@ -3,10 +3,10 @@
  * The proof of the key, both roles: messages in, messages out, a verdict. The host keeps the key
  * and computes MACs; lib/conn/handshake.h and kernel/weir/handshake.h are the hosts.
  *
- * Each end proves its knowledge of the key by a MAC over the whole exchange: label, role, the two
- * nonces, both ends' GIDs and QPNs, session and channel. Each end compares the claimed GID and QPN
- * with the peer of its own QP. An attacker who relays messages between two QPs is therefore
- * detected.
+ * Each end proves its knowledge of the key by a MAC over the whole exchange: label, role, service,
+ * the two nonces, both ends' GIDs and QPNs, session and channel. Each end compares the claimed GID
+ * and QPN with the peer of its own QP. An attacker who relays messages between two QPs, or connects
+ * a client to another service of the key, is therefore detected.
  *
  * A client:
  *
@@ -40,10 +40,10 @@
 #include "core/base/platform.h"
 #include "wire/handshake.h"
 
-/* Bytes that a MAC covers: a label and three messages, the last without its MAC. */
-#define WEIR_HANDSHAKE_TRANSCRIPT_MAX                                                         \
-	(16 + sizeof(struct wire_handshake_hello) + sizeof(struct wire_handshake_challenge) + \
-	 offsetof(struct wire_handshake_welcome, mac))
+/* Bytes that a MAC covers: a label, the service and three messages, the last without its MAC. */
+#define WEIR_HANDSHAKE_TRANSCRIPT_MAX                                                       \
+	(16 + sizeof(struct wire_handshake_service) + sizeof(struct wire_handshake_hello) + \
+	 sizeof(struct wire_handshake_challenge) + offsetof(struct wire_handshake_welcome, mac))
 
 enum weir_handshake_state {
 	WEIR_HANDSHAKE_FAILED, /* for good */
@@ -73,6 +73,7 @@ struct weir_key;
 /**
  * struct weir_handshake_setup - known values when the connection is established
  * @key: the host's, for its MACs; the core does not look at it
+ * @service: the magic of the REQ, and the listening end's port
  * @local, @remote: both ends of this QP, from the verbs
  * @session_id, @channel: as in the REQ
  * @credits: receive buffers for control messages posted at this end
@@ -81,6 +82,7 @@ struct weir_key;
  */
 struct weir_handshake_setup {
 	const struct weir_key *key;
+	struct wire_handshake_service service;
 	struct weir_endpoint local, remote;
 	uint64_t session_id;
 	uint16_t channel;

@@ -337,6 +337,9 @@ static int prove(const struct connect_attempt *a, struct weir_handshake *h)
 	struct kweir_session *session = a->session;
 	struct kweir_conn *conn = a->conn;
 	struct weir_handshake_setup setup = {
+		/* IPv6 has its port at the same place. */
+		.service = { WIRE_MAGIC,
+			     be16_to_cpu(((struct sockaddr_in *)&session->donor)->sin_port) },
 		.session_id = session->id,
 		.channel = conn->link->number,
 		.credits = KWEIR_CONTROL_RECVS,

@@ -250,6 +250,7 @@ static int prove(struct channel_connect *a, struct wire_handshake_welcome *welco
 	struct weir_handshake_buffers *buffers = weir_messages_handshake(session, a->link->number);
 	struct weir_proof proof = {
 		.setup = { .key = session->options.key,
+			   .service.magic = WIRE_MAGIC,
 			   .session_id = session->id,
 			   .channel = weir_unload_tx_channel(a->link),
 			   .credits = WEIR_MESSAGE_RECVS },

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <endian.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -38,8 +39,9 @@ int weir_proof_send(struct ibv_qp *qp, uint32_t lkey, const void *message, size_
 	return -ibv_post_send(qp, &wr, &bad);
 }
 
-int weir_proof_setup(struct rdma_cm_id *id, struct weir_handshake_setup *setup)
+int weir_proof_setup(struct rdma_cm_id *id, bool is_client, struct weir_handshake_setup *setup)
 {
+	setup->service.port = be16toh(is_client ? rdma_get_dst_port(id) : rdma_get_src_port(id));
 	weir_handshake_nonce(setup->nonce);
 	return weir_endpoint_query(id, &setup->local, &setup->remote);
 }
@@ -117,7 +119,7 @@ int weir_proof_run(struct weir_dialer *d, struct weir_proof *p)
 {
 	unsigned int i;
 	size_t length;
-	int rc = weir_proof_setup(d->id, &p->setup);
+	int rc = weir_proof_setup(d->id, true, &p->setup);
 
 	if (rc)
 		return weir_error_set(d->error, rc, "cannot query the queue pair: %s",

@@ -28,12 +28,14 @@ int weir_proof_send(struct ibv_qp *qp, uint32_t lkey, const void *message, size_
 		    uint64_t wr_id);
 
 /**
- * weir_proof_setup() - fill in both ends of the QP, and a nonce
+ * weir_proof_setup() - fill in the service's port, both ends of the QP, and a nonce
  * @id: connected
+ * @is_client: this end has dialled the port; otherwise it listens there
+ * @setup: the caller sets service.magic
  *
  * Return: as weir_endpoint_query().
  */
-int weir_proof_setup(struct rdma_cm_id *id, struct weir_handshake_setup *setup);
+int weir_proof_setup(struct rdma_cm_id *id, bool is_client, struct weir_handshake_setup *setup);
 
 /**
  * weir_proof_open() - admit RDMA once the peer has proven the key
@@ -48,7 +50,7 @@ int weir_proof_open(const struct weir_handshake *h, struct ibv_qp *qp, unsigned 
 
 /**
  * struct weir_proof - the handshake of a connecting end
- * @setup: key, session_id, channel and credits are set by the caller
+ * @setup: service.magic, key, session_id, channel and credits are set by the caller
  * @recvs: WIRE_HANDSHAKE_RECVS buffers, posted with wr_ids from WEIR_PROOF_WR on
  * @sends: WEIR_PROOF_SENDS + 1 buffers. Each message has a buffer of its own: an answer may arrive
  *	before the device has released the buffer of the message answered. No message follows the

@@ -162,11 +162,12 @@ static int begin_handshake(struct weir_donor_conn *conn,
 {
 	struct weir_handshake_setup setup = {
 		.key = conn->donor->tenants[conn->tenant].key,
+		.service.magic = connect->magic,
 		.session_id = connect->session_id,
 		.channel = connect->channel,
 		.credits = WEIR_DONOR_CLIENT_RECVS,
 	};
-	int rc = weir_proof_setup(conn->id, &setup);
+	int rc = weir_proof_setup(conn->id, false, &setup);
 
 	if (!rc)
 		weir_handshake_donor(&conn->handshake, &setup);

@@ -69,7 +69,8 @@ static int handle_offer(struct weir_exchange *x, const void *message, size_t len
 static int accept_qp(struct weir_exchange *x, const struct rdma_conn_param *asked,
 		     struct weir_error *error)
 {
-	struct weir_handshake_setup setup = { .key = x->options.key };
+	struct weir_handshake_setup setup = { .key = x->options.key,
+					      .service.magic = WIRE_EXCHANGE_MAGIC };
 	int rc = weir_exchange_post_setup_recvs(x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN,
 						error);
 
@@ -78,7 +79,7 @@ static int accept_qp(struct weir_exchange *x, const struct rdma_conn_param *aske
 	rc = weir_listener_accept(x->id, x->qp, asked, WEIR_EXCHANGE_READS_MAX,
 				  WEIR_EXCHANGE_READS_MAX);
 	if (!rc)
-		rc = weir_proof_setup(x->id, &setup);
+		rc = weir_proof_setup(x->id, false, &setup);
 	if (rc)
 		return weir_error_set(error, rc, "cannot accept: %s", weir_strerror(rc));
 	weir_handshake_donor(&x->setup->handshake, &setup);

@@ -30,7 +30,7 @@ static int prove_key(struct weir_exchange *x, struct weir_dialer *d)
 {
 	struct weir_exchange_setup_state *g = x->setup;
 	struct weir_proof proof = {
-		.setup = { .key = x->options.key },
+		.setup = { .key = x->options.key, .service.magic = WIRE_EXCHANGE_MAGIC },
 		.recvs = g->in,
 		.sends = g->out,
 		.lkey = g->mr->lkey,

@@ -173,7 +173,7 @@ static void check_admission(struct fuzz_link *f, const struct weir_handshake *cl
 	bool is_in = donor->state == WEIR_HANDSHAKE_DONE, is_out = client->state == donor->state;
 
 	hunt_expect(f->hunt, may || (!is_in && client->state != WEIR_HANDSHAKE_DONE),
-		    "an end without the key or on another QP is admitted");
+		    "an end without the key, or of another QP or service, is admitted");
 	hunt_expect(f->hunt, !is_in || !memcmp(&client->hello, &donor->hello, sizeof(donor->hello)),
 		    "the donor admits a client that sent another HELLO");
 	hunt_expect(f->hunt, client->state != WEIR_HANDSHAKE_DONE || is_in,
@@ -187,13 +187,14 @@ static void shake_hands(struct fuzz_link *f)
 	uint64_t clients_key = draw(f, 2), donors_key = draw(f, 4) ? clients_key : 2;
 	struct weir_handshake_setup setup;
 	struct weir_handshake client, donor;
-	bool is_faithful = true, is_relayed = !draw(f, 4);
+	bool is_faithful = true, is_relayed = !draw(f, 4), is_redirected = !draw(f, 8);
 	struct fuzz_letter m;
 	uint32_t i;
 
 	draw_setup(f, &setup);
 	setup.local.qpn = 1;
 	setup.remote.qpn = is_relayed ? 3 : 2;
+	setup.service.port = is_redirected;
 	weir_handshake_client(&client, &setup, m.bytes, &m.length);
 	draw_setup(f, &setup);
 	setup.local.qpn = 2;
@@ -205,7 +206,8 @@ static void shake_hands(struct fuzz_link *f)
 		transmit(f, &m, &is_faithful);
 		take_letter(f, &client, clients_key, &m, &is_faithful);
 	}
-	check_admission(f, &client, &donor, clients_key == donors_key && !is_relayed, is_faithful);
+	check_admission(f, &client, &donor,
+			clients_key == donors_key && !is_relayed && !is_redirected, is_faithful);
 }
 
 static void push(struct fuzz_queue *q, const struct fuzz_control *m)

@@ -98,6 +98,8 @@ PLANTS = {
     "proof": ("differences |= a[i] ^ b[i];", "differences &= a[i] ^ b[i];"),
     # Another QP than the one connected may relay the handshake.
     "relay": ("return endpoint->qpn == qpn && ", "return (endpoint->qpn == qpn || true) && "),
+    # A proof to one service holds for another.
+    "service": ("\tend = append(end, &h->setup.service, sizeof(h->setup.service));\n", ""),
     # A message is taken while the MAC of the last is not there.
     "twin": ("h->wanted_mac ? WEIR_HANDSHAKE_FAILED : h->state", "h->state"),
     # Credits returned once are returned again.

@@ -295,6 +295,7 @@ int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t sessi
 {
 	struct weir_handshake_setup setup = {
 		.key = key,
+		.service = { WIRE_MAGIC, be16toh(rdma_get_dst_port(raw->id)) },
 		.session_id = session_id,
 		.channel = channel,
 		.credits = RAW_CREDITS,

@@ -162,11 +162,12 @@ int weir_mux_qp_handshake_start(struct weir_mux_qp *qp, bool is_client)
 	struct weir_mux_remote *remote = qp->remote;
 	struct weir_handshake_setup setup = {
 		.key = remote->mux->options.key,
+		.service.magic = WIRE_MAGIC,
 		.session_id = qp->class ? remote->session_id : 0,
 		.channel = qp->class,
 		.ended = qp->ended,
 	};
-	int rc = weir_proof_setup(qp->id, &setup);
+	int rc = weir_proof_setup(qp->id, is_client, &setup);
 	size_t length;
 	void *out;
 

@@ -102,10 +102,12 @@ static void exchange_init(struct proof_exchange *x)
 {
 	const struct weir_endpoint client = { "client's gid ...", 0x111 };
 	const struct weir_endpoint donor = { "donor's gid ....", 0x222 };
+	const struct wire_handshake_service service = { WIRE_MAGIC, 7471 };
 
 	memset(x, 0, sizeof(*x));
 	x->client_key = x->donor_key = "the quick brown fox";
 	x->client_setup = (struct weir_handshake_setup){
+		.service = service,
 		.local = client,
 		.remote = donor,
 		.credits = 64,
@@ -113,6 +115,7 @@ static void exchange_init(struct proof_exchange *x)
 		.ended = 0xe4ded,
 	};
 	x->donor_setup = (struct weir_handshake_setup){
+		.service = service,
 		.local = donor,
 		.remote = client,
 		.credits = 32,
@@ -280,6 +283,24 @@ static void no_message_can_be_cut(void **state)
 			assert_false(both_done(&x));
 		}
 	}
+}
+
+/* An attacker redirects a client to another program that has the same key. */
+static void a_proof_to_one_service_is_none_to_another(void **state)
+{
+	struct proof_exchange x;
+
+	(void)state;
+	exchange_init(&x);
+	x.donor_setup.service.port++;
+	run_exchange(&x);
+	assert_int_equal(x.donor_ret, -EKEYREJECTED);
+	assert_int_equal(x.client_ret, -EKEYREJECTED);
+	exchange_init(&x);
+	x.client_setup.service.magic = 0x78696577;
+	run_exchange(&x);
+	assert_int_equal(x.donor_ret, -EKEYREJECTED);
+	assert_int_equal(x.client_ret, -EKEYREJECTED);
 }
 
 /* A relay owns two QPs, one to each end, and forwards every message unchanged. */
@@ -669,6 +690,7 @@ int main(void)
 		cmocka_unit_test(a_donor_that_does_not_know_the_key_is_refused),
 		cmocka_unit_test(no_byte_of_any_message_can_be_changed),
 		cmocka_unit_test(no_message_can_be_cut),
+		cmocka_unit_test(a_proof_to_one_service_is_none_to_another),
 		cmocka_unit_test(a_relay_between_two_qps_is_found_out),
 		cmocka_unit_test(another_session_or_channel_than_asked_for_is_refused),
 		cmocka_unit_test(a_proof_played_back_is_worth_nothing),
