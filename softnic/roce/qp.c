@@ -20,6 +20,12 @@ void roce_qp_init(struct roce_qp *qp, const struct roce_config *config)
 	roce_responder_init(qp);
 }
 
+void roce_qp_start_sending(struct roce_qp *qp)
+{
+	memset(&qp->req, 0, sizeof(qp->req));
+	roce_requester_init(qp);
+}
+
 int roce_qp_post(struct roce_qp *qp, const struct roce_wqe *wqe)
 {
 	static const uint32_t ops_of_uc = 1 << ROCE_OP_SEND | 1 << ROCE_OP_SEND_IMM |

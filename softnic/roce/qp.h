@@ -307,6 +307,13 @@ struct roce_completion {
 void roce_qp_init(struct roce_qp *qp, const struct roce_config *config);
 
 /**
+ * roce_qp_start_sending() - begin with an empty send queue, by the attributes now in @config
+ *
+ * For the transition to RTS: the queue pair may have received before. All completions are taken.
+ */
+void roce_qp_start_sending(struct roce_qp *qp);
+
+/**
  * roce_qp_post() - append a work request
  * @wqe: copied
  *
