@@ -28,7 +28,7 @@ static struct {
 } faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The purpose of a draw. */
-enum fault_draw { DRAW_ERROR, DRAW_RNR, DRAW_DELAY };
+enum fault_draw { DRAW_ERROR, DRAW_RNR, DRAW_DELAY, DRAW_PACKET };
 
 /* splitmix64's finalizer (Steele, Lea and Flood, OOPSLA 2014) */
 static uint64_t mix64(uint64_t x)
@@ -195,6 +195,19 @@ static bool needs_receive(const struct qp *qp, const struct send_wqe *wqe)
 	default:
 		return false;
 	}
+}
+
+uint32_t fault_packet(uint64_t number)
+{
+	static const enum softnic_option options[] = { OPTION_LOSS, OPTION_DUPLICATE,
+						       OPTION_REORDER, OPTION_CORRUPT };
+	const struct qp_faults f = { .ops = number };
+	uint32_t i, drawn = 0;
+
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (draw_happens(&f, DRAW_PACKET, i, value(options[i])))
+			drawn |= 1 << i;
+	return drawn;
 }
 
 enum { RNR_IN_A_ROW_MAX = 1000 };

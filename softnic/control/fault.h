@@ -43,6 +43,17 @@ bool fault_mr_change(uint64_t from, uint64_t to);
 
 extern bool fault_any; /* a fault was set at some time; never goes back to false */
 
+/* What happens to a packet to another host. */
+enum {
+	FAULT_LOSES = 1 << 0,
+	FAULT_DOUBLES = 1 << 1,
+	FAULT_DELAYS = 1 << 2, /* the next packet overtakes it */
+	FAULT_SPOILS = 1 << 3,
+};
+
+/** fault_packet() - draw the faults of packet @number of this process: FAULT_* */
+uint32_t fault_packet(uint64_t number);
+
 int fault_inject(struct qp *qp, const struct send_wqe *wqe);
 
 /**

@@ -25,6 +25,7 @@
 	X(PORTS, "ports", COUNT, 1, 8, 1, "number of ports of each device")                   \
 	X(TRUST_USER, "trust_user", COUNT, 0, 1, 0,                                           \
 	  "1: any process of this user may reach all memory, also from other containers")     \
+	X(WIRE, "wire", COUNT, 0, 1, 1, "0: open no UDP ports: no other host is reached")     \
 	X(SEED, "seed", COUNT, 0, INT64_MAX, 0, "seed of all random choices")                 \
 	X(ERROR_AFTER, "error_after", COUNT, 0, INT64_MAX, OPTION_NEVER,                      \
 	  "each queue pair: after N operations one fails, as without an answer")              \
@@ -39,6 +40,14 @@
 	  "and come up again after N milliseconds")                                           \
 	X(DEVICE_GONE_AFTER, "device_gone_after", COUNT, 0, INT64_MAX, OPTION_NEVER,          \
 	  "after N operations of the process the devices disappear")                          \
+	X(LOSS, "loss", PERCENT, 0, OPTION_PPM, 0,                                            \
+	  "percentage of packets to other hosts that are lost")                               \
+	X(DUPLICATE, "duplicate", PERCENT, 0, OPTION_PPM, 0,                                  \
+	  "percentage of packets to other hosts that are sent twice")                         \
+	X(REORDER, "reorder", PERCENT, 0, OPTION_PPM, 0,                                      \
+	  "percentage of packets to other hosts that the next packet overtakes")              \
+	X(CORRUPT, "corrupt", PERCENT, 0, OPTION_PPM, 0,                                      \
+	  "percentage of packets to other hosts that arrive with a wrong bit")                \
 	X(MR_BYTES_MAX, "mr_bytes_max", COUNT, 0, INT64_MAX, OPTION_NEVER,                    \
 	  "registering more than N bytes at a time fails with ENOMEM")
 

@@ -12,6 +12,7 @@
 #include "softnic/control/fault.h"
 #include "unreliable.h"
 #include "softnic/verbs/mw.h"
+#include "softnic/wire/far.h"
 #include "resp.h"
 
 /* To the remote queue pair qp->to. */
@@ -94,6 +95,8 @@ static int send_datagram(struct qp *qp, const struct send_wqe *wqe)
 
 	if (wqe->length > SOFTNIC_DATAGRAM_MAX)
 		return IBV_WC_LOC_LEN_ERR;
+	if (av->is_far)
+		return far_send_datagram(qp, wqe, av);
 	if (wqe->ud.qpn == MCAST_QPN && ah_is_multicast(&av->dgid))
 		return send_to_group(qp, wqe, &av->dgid);
 	qp->to = remote_qp_get(qp, wqe->ud.qpn);

@@ -18,6 +18,7 @@
 #include "req.h"
 #include "sq.h"
 #include "softnic/rq/srq.h"
+#include "softnic/wire/far.h"
 
 static int check_init_attr(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
@@ -255,6 +256,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
 	remote_qp_drop_all(qp);
+	far_destroy(qp);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&nic.lock);
 	cq_del(to_cq(ibv->send_cq), &qp->sends);

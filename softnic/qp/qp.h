@@ -30,6 +30,7 @@
 struct mcast_attachment;
 struct wr_builder;
 struct mcast_fanout;
+struct far;
 struct shm_client;
 
 /* Arguments of IBV_WR_BIND_MW; the new key is the WR's rkey. */
@@ -161,7 +162,8 @@ struct qp {
 	struct recv_queue *rq; /* own_rq or an SRQ's */
 	struct recv_queue own_rq;
 	struct recv_arrivals arrivals;
-	struct remote_qp remote; /* RC and UC */
+	struct far *far; /* reaches other hosts; NULL: this host only */
+	struct remote_qp remote; /* RC and UC, near */
 	struct remote_qp **remotes; /* UD: REMOTE_HASHES lists */
 	struct remote_qp *to; /* destination of the WR being executed */
 	struct mcast_attachment *groups; /* UD; nic.lock */

@@ -11,6 +11,7 @@
 
 #include "unreliable.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/wire/far.h"
 #include "qp.h"
 #include "softnic/rq/recv.h"
 #include "req.h"
@@ -75,6 +76,7 @@ void qp_error(struct qp *qp)
 		return;
 	store_release(&qp->state, IBV_QPS_ERR);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_ERROR);
+	far_fail(qp);
 	req_flush(qp);
 	qp->leaving = (struct copy_guard_walk){ .since_ns = softnic_loop_now_ns() };
 	if (guard_walk_on(&qp->leaving, &qp->segment.guards))

@@ -11,6 +11,7 @@
 #include "softnic/rq/recv.h"
 #include "req.h"
 #include "softnic/shm/server.h"
+#include "softnic/wire/far.h"
 #include "sq.h"
 
 enum {
@@ -218,7 +219,7 @@ static void publish_attr(struct qp *qp)
 	store_relaxed(&s->qkey, qp->attr.qkey);
 	store_relaxed(&s->reads, qp->attr.max_dest_rd_atomic);
 	store_relaxed(&s->min_rnr_timer, qp->attr.min_rnr_timer);
-	if (qp_is_connected(qp))
+	if (qp_is_connected(qp) && !far_is_connected(qp))
 		store_ordered(&s->state, SHARED_QP_READY);
 }
 
@@ -247,6 +248,7 @@ static int reset_qp(struct qp *qp)
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
 	remote_qp_drop_all(qp);
+	far_destroy(qp);
 	recv_forget(qp);
 	qp_segment_destroy(&qp->segment);
 	qp_segment_use(qp, &fresh);
@@ -269,18 +271,26 @@ static void move_to_error(struct qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* nic.lock and qp->lock held */
-static void apply_attr(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
-		       enum ibv_qp_state to)
+/* nic.lock and qp->lock held. Returns 0 or an errno, with nothing changed. */
+static int apply_attr(struct qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state to)
 {
 	bool connects = to == IBV_QPS_RTR, drains = to == IBV_QPS_SQD && qp->state != to;
 	bool goes_on = to == IBV_QPS_RTS && qp->state == IBV_QPS_SQD;
+	enum ibv_qp_state from = qp->state;
+	struct ibv_qp_attr all = qp->attr;
+	int rc = 0;
 
-	copy_attr(&qp->attr, attr, mask);
+	copy_attr(&all, attr, mask);
+	if (connects)
+		rc = far_create(qp, &all);
+	if (rc)
+		return rc;
+	qp->attr = all;
 	store_release(&qp->state, to);
 	qp->ibv.state = to;
+	far_apply(qp, from);
 	publish_attr(qp);
-	if (connects && !qp_is_datagram(qp)) {
+	if (connects && !qp_is_datagram(qp) && !qp->far) {
 		qp->remote.qpn = qp->attr.dest_qp_num;
 		qp->to = &qp->remote;
 		server_qp_ready(qp);
@@ -290,6 +300,7 @@ static void apply_attr(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		qp_drained(qp);
 	if (goes_on)
 		softnic_loop_kick_work(&qp->work);
+	return 0;
 }
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
@@ -311,7 +322,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 		pthread_mutex_lock(&nic.lock);
 		pthread_mutex_lock(&qp->lock);
 		if (qp->state == from && path_is_of_its_port(qp, attr, attr_mask))
-			apply_attr(qp, attr, attr_mask, to);
+			rc = apply_attr(qp, attr, attr_mask, to);
 		else
 			rc = EINVAL; /* wrong port, or the state changed since the check */
 		pthread_mutex_unlock(&qp->lock);

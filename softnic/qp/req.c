@@ -6,6 +6,7 @@
 #include "deliver.h"
 #include "unreliable.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/wire/far.h"
 #include "req.h"
 #include "resp.h"
 #include "retry.h"
@@ -62,7 +63,7 @@ void req_complete(struct qp *qp, enum ibv_wc_status status)
 	store_release(&sq->done, sq->done + 1);
 	if (noticed)
 		cq_ring_own(cq, qp->ibv.qp_num, 1, status != IBV_WC_SUCCESS);
-	if (qp->state == IBV_QPS_SQD)
+	if (qp->state == IBV_QPS_SQD && !sq_has_begun(qp))
 		qp_drained(qp);
 }
 
@@ -190,7 +191,9 @@ bool req_run(struct softnic_work *work)
 	bool more = false;
 
 	pthread_mutex_lock(&qp->lock);
-	if (can_step(qp)) {
+	if (far_is_connected(qp)) {
+		far_run(qp);
+	} else if (can_step(qp)) {
 		step_wqe(qp);
 		more = can_step(qp);
 	}
@@ -209,6 +212,12 @@ void req_execute_small(struct qp *qp, uint64_t bytes)
 		uint32_t begin = qp->sq.done;
 		uint64_t room = SMALL_BYTES_MAX;
 
+		if (far_is_connected(qp)) {
+			far_run(qp);
+			left = qp->far->posted != load_ordered(&qp->sq.tail);
+			pthread_mutex_unlock(&qp->lock);
+			break;
+		}
 		while (can_step(qp) && qp->sq.done - begin < qp->sq.size &&
 		       sq_current(&qp->sq)->length <= room) {
 			room -= sq_current(&qp->sq)->length;

@@ -9,6 +9,7 @@
 
 #include "softnic/cq/cq.h"
 #include "deliver.h"
+#include "softnic/wire/far.h"
 #include "sq.h"
 
 int sq_init(struct qp *qp)
@@ -68,7 +69,8 @@ bool sq_has_begun(const struct qp *qp)
 {
 	const struct send_queue *sq = &qp->sq;
 
-	return sq->offset || sq->has_receive || sq->give_up_ns || sq->rnr_begun || sq->invalidates;
+	return sq->offset || sq->has_receive || sq->give_up_ns || sq->rnr_begun ||
+	       sq->invalidates || far_has_begun(qp);
 }
 
 static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)

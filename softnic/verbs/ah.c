@@ -14,6 +14,7 @@
 #include "gid.h"
 #include "pd.h"
 #include "softnic/shm/shared.h"
+#include "softnic/wire/wire.h"
 
 enum { GRH_VERSION = 6u << 28, UDP = 17, BASE_HEADERS = 8 + 12 + 8 + 4 };
 
@@ -85,18 +86,21 @@ int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr
 {
 	uint32_t device = device_index(context->device);
 	uint32_t index = attr->is_global ? attr->grh.sgid_index : 0;
+	struct wire_route route = { 0 };
 
 	if (fault_is_gone())
 		return EIO;
 	if (!device_has_port(attr->port_num) ||
-	    gid_get(device, attr->port_num, index, &av->sgid, NULL))
+	    gid_get(device, attr->port_num, index, &av->sgid, &av->ifindex))
 		return EINVAL;
 	av->dgid = attr->is_global ? attr->grh.dgid : av->sgid;
 	av->sl = attr->sl;
 	av->traffic_class = attr->grh.traffic_class;
 	av->hop_limit = attr->is_global && attr->grh.hop_limit ? attr->grh.hop_limit : 64;
-	if (!ah_is_multicast(&av->dgid) && !gid_is_here(&av->dgid))
+	av->is_far = !ah_is_multicast(&av->dgid) && !gid_is_here(&av->dgid);
+	if (av->is_far && wire_route(&av->dgid, &av->sgid, av->ifindex, &route))
 		return EHOSTUNREACH;
+	av->mtu = route.mtu;
 	return 0;
 }
 
@@ -154,11 +158,12 @@ static int find_own_gid_index(const struct ibv_context *context, uint8_t port,
 /*
  * A reply's source is the destination of the received datagram. That address may not be in this
  * port's table: it may name a group, or another port, because the QP number alone routes datagrams.
- * Then the source is the sender's address, since all peers are on one host, or index 0.
+ * Then the source is the sender's address, if the sender is on this host, or index 0.
  */
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
 			struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
+	struct wire_route route;
 	union ibv_gid from, to;
 	int index;
 
@@ -172,7 +177,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 	attr->grh.dgid = from;
 	attr->grh.hop_limit = 64;
 	attr->grh.sgid_index = index < 0 ? 0 : index;
-	if (gid_is_here(&from))
+	if (gid_is_here(&from) || !wire_route(&from, NULL, 0, &route))
 		return 0;
 	errno = EINVAL;
 	return -1;

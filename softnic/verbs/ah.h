@@ -2,8 +2,8 @@
 /*
  * Address handles, and the address header in front of a datagram.
  *
- * A datagram is routed by its QP number, which is unique on the host. The addresses tell the
- * receiver where to reply, and name multicast groups.
+ * Within the host a datagram is routed by its QP number, which is unique there. The addresses tell
+ * the receiver where to reply, and name multicast groups and other hosts.
  */
 #ifndef WEIR_SOFTNIC_VERBS_AH_H
 #define WEIR_SOFTNIC_VERBS_AH_H
@@ -13,6 +13,8 @@
 struct av {
 	union ibv_gid sgid, dgid;
 	uint8_t sl, traffic_class, hop_limit;
+	bool is_far; /* @dgid is of another host */
+	uint32_t mtu, ifindex; /* if so: largest payload, and the interface of @sgid */
 };
 
 struct ah {
@@ -33,7 +35,7 @@ static inline struct ah *to_ah(struct ibv_ah *ah)
  *
  * Return: 0, or
  *	EINVAL       the port does not exist, or its GID table has no entry at sgid_index;
- *	EHOSTUNREACH the destination is neither a multicast group nor an address of this host;
+ *	EHOSTUNREACH the destination is no multicast group, and no route leads there;
  *	EIO          the device is gone.
  */
 int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr, struct av *av);

@@ -14,6 +14,7 @@
 #include "softnic/roce/icrc.h"
 #include "softnic/roce/packet.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/wire/far_input.h"
 #include "softnic/wire/mad.h"
 #include "softnic/wire/passed.h"
 #include "softnic/wire/receive.h"
@@ -155,10 +156,15 @@ static void take_packet(struct wire_packet *p)
 	if (roce_packet_decode(&decoded, p->bytes, p->size) != ROCE_ACCEPTED)
 		return;
 	slot = decoded.dest_qpn >> SOFTNIC_QP_INDEX_BITS;
-	if (decoded.dest_qpn == MAD_QPN && is_intact(p))
-		mad_take(p, &decoded);
-	else if (decoded.dest_qpn != MAD_QPN)
+	if (decoded.dest_qpn == MAD_QPN) {
+		far_input_end();
+		if (is_intact(p))
+			mad_take(p, &decoded);
+	} else if (slot != nic.slot) {
 		receive_pass_on(p, slot);
+	} else if (is_intact(p)) {
+		far_input(p, &decoded);
+	}
 }
 
 static void take_message(struct mmsghdr *h, uint16_t port)
@@ -194,5 +200,6 @@ void receive_ready(void *arg, uint32_t events)
 		n = recvmmsg(fd, buffer.headers, MESSAGES, MSG_DONTWAIT, NULL);
 		for (i = 0; i < n && !fault_port_is_down(); i++)
 			take_message(&buffer.headers[i], port);
+		far_input_end();
 	}
 }

@@ -45,6 +45,11 @@ static struct {
 	struct mmsghdr messages[BATCH_MESSAGES];
 	uint32_t count;
 	bool lacks_segmentation; /* the kernel refused a train */
+	/* Faults: packets so far, and the one that is delayed. */
+	uint64_t packets;
+	uint8_t held[ROCE_PACKET_MAX];
+	size_t held_size;
+	struct wire_path held_path;
 } batch;
 
 static size_t add_control(struct msghdr *m, size_t at, int level, int type, const void *data,
@@ -170,14 +175,12 @@ static void fill_flow(struct roce_flow *flow, const struct wire_path *path)
 	memcpy(flow->dst, path->to.gid.raw + at, sizeof(flow->dst) - at);
 }
 
-void send_packet(const struct wire_path *path, size_t size)
+/* Appends the packet in send_room(). */
+static void append(const struct wire_path *path, size_t size)
 {
 	struct train *last = batch.count ? &batch.trains[batch.count - 1] : NULL;
 	uint8_t *at = batch.bytes + batch.used;
-	struct roce_flow flow;
 
-	fill_flow(&flow, path);
-	size = roce_icrc_append(&flow, at, size);
 	batch.used += size;
 	if (last && may_continue(last, path, size)) {
 		last->is_ended = size < last->each;
@@ -191,6 +194,49 @@ void send_packet(const struct wire_path *path, size_t size)
 		.each = size,
 		.packets = 1,
 	};
+}
+
+static void append_copy(const struct wire_path *path, const uint8_t *bytes, size_t size)
+{
+	memcpy(send_room(), bytes, size);
+	append(path, size);
+}
+
+/* A delayed packet goes behind the next one, or with the next batch. */
+static void append_with_faults(const struct wire_path *path, size_t size)
+{
+	uint32_t faults = fault_packet(batch.packets++);
+	uint8_t *at = batch.bytes + batch.used;
+	size_t held = batch.held_size;
+
+	if (faults & FAULT_LOSES)
+		return;
+	if (faults & FAULT_SPOILS)
+		at[batch.packets % size] ^= 1 << batch.packets % 8;
+	if (faults & FAULT_DELAYS && !held) {
+		memcpy(batch.held, at, size);
+		batch.held_size = size;
+		batch.held_path = *path;
+		return;
+	}
+	append(path, size);
+	if (faults & FAULT_DOUBLES)
+		append_copy(path, at, size);
+	batch.held_size = 0;
+	if (held)
+		append_copy(&batch.held_path, batch.held, held);
+}
+
+void send_packet(const struct wire_path *path, size_t size)
+{
+	struct roce_flow flow;
+
+	fill_flow(&flow, path);
+	size = roce_icrc_append(&flow, batch.bytes + batch.used, size);
+	if (load_relaxed(&fault_any))
+		append_with_faults(path, size);
+	else
+		append(path, size);
 }
 
 void send_raw(const struct wire_address *to, const void *head, size_t head_size, const void *body,

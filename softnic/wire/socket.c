@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "softnic/control/config.h"
 #include "softnic/loop/fork.h"
 #include "softnic/loop/loop.h"
 #include "softnic/verbs/nic.h"
@@ -80,6 +81,8 @@ int wire_socket_open(void)
 {
 	int fd = 0;
 
+	if (!config_get()->value[OPTION_WIRE])
+		return -EHOSTUNREACH;
 	pthread_mutex_lock(&wire.lock);
 	if (wire.own < 0) {
 		fd = open_port(wire_port(nic.slot), false);

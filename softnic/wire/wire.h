@@ -77,8 +77,8 @@ struct wire_mad {
  * wire_socket_has_roce_port().
  *
  * Context: Any thread with a device open; any locks but the engine's.
- * Return: 0; -EADDRINUSE if another user holds this process's port; -EAFNOSUPPORT if the kernel
- *	lacks IPv6 sockets; or another negative errno.
+ * Return: 0; -EHOSTUNREACH if the option wire=0 forbids it; -EADDRINUSE if another user holds this
+ *	process's port; -EAFNOSUPPORT if the kernel lacks IPv6 sockets; or another negative errno.
  */
 int wire_socket_open(void);
 

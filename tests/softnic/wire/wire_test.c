@@ -53,28 +53,24 @@ static void open_wire(struct endpoint *e)
 	wire_mad_listen(hear);
 }
 
-static void a_mad_arrives_whole_at_both_ports(void **state)
+/* Port 4791 may go to another process of this host. */
+static void a_mad_arrives_whole(void **state)
 {
 	struct wire_address to = { .gid = loopback };
 	uint8_t mad[WIRE_MAD_BYTES];
 	struct endpoint e;
-	uint32_t i;
 
 	(void)state;
 	open_wire(&e);
-	for (i = 0; i < 2; i++) {
-		to.port = i ? WIRE_ROCE_PORT : wire_port(nic.slot);
-		if (i && !wire_socket_has_roce_port())
-			break; /* another user of this machine may hold it */
-		memset(mad, 'a' + i, sizeof(mad));
-		wire_mad_send(&loopback, &to, mad);
-		assert_true(wait_for(i + 1));
-		assert_memory_equal(heard.bytes, mad, sizeof(mad));
-		assert_memory_equal(&heard.mad.from.gid, &loopback, sizeof(loopback));
-		assert_memory_equal(&heard.mad.to, &loopback, sizeof(loopback));
-		assert_int_equal(heard.mad.from.port, wire_port(nic.slot));
-		assert_false(heard.mad.was_passed_on);
-	}
+	to.port = wire_port(nic.slot);
+	memset(mad, 'a', sizeof(mad));
+	wire_mad_send(&loopback, &to, mad);
+	assert_true(wait_for(1));
+	assert_memory_equal(heard.bytes, mad, sizeof(mad));
+	assert_memory_equal(&heard.mad.from.gid, &loopback, sizeof(loopback));
+	assert_memory_equal(&heard.mad.to, &loopback, sizeof(loopback));
+	assert_int_equal(heard.mad.from.port, wire_port(nic.slot));
+	assert_false(heard.mad.was_passed_on);
 	wire_mad_listen(NULL);
 	end_close(&e);
 }
@@ -93,6 +89,22 @@ static void send_strange(uint16_t from, const uint8_t *bytes, size_t size)
 	at.sin6_port = htons(wire_port(nic.slot));
 	assert_int_equal(sendto(fd, bytes, size, 0, (struct sockaddr *)&at, sizeof(at)), size);
 	close(fd);
+}
+
+/* Another process may have any slot. */
+static uint16_t free_slot_port(void)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6 };
+	int fd = socket(AF_INET6, SOCK_DGRAM, 0), rc = -1;
+	uint32_t slot;
+
+	for (slot = SOFTNIC_SLOTS - 1; slot && rc; slot--) {
+		at.sin6_port = htons(wire_port(slot));
+		rc = bind(fd, (struct sockaddr *)&at, sizeof(at));
+	}
+	close(fd);
+	assert_int_equal(rc, 0);
+	return ntohs(at.sin6_port);
 }
 
 static size_t make_mad(uint8_t *bytes, uint32_t qkey, uint32_t mad_bytes)
@@ -131,7 +143,7 @@ static void malformed_packets_are_dropped(void **state)
 	send_strange(STRANGE_PORT, bytes, size);
 	/* A port of a softnic with a wrong ICRC, and a passed-on packet of a port of none. */
 	size = make_mad(bytes, good_key, WIRE_MAD_BYTES);
-	send_strange(wire_port(SOFTNIC_SLOTS - 1), bytes, size);
+	send_strange(free_slot_port(), bytes, size);
 	passed_encode(bytes, &from, &from);
 	size = make_mad(bytes + PASSED_HEADER_BYTES, good_key, WIRE_MAD_BYTES);
 	send_strange(STRANGE_PORT, bytes, PASSED_HEADER_BYTES + size);
@@ -157,7 +169,7 @@ static void a_passed_on_mad_keeps_its_sender(void **state)
 	open_wire(&e);
 	passed_encode(bytes, &from, &to);
 	size = make_mad(bytes + PASSED_HEADER_BYTES, 0x80010000, WIRE_MAD_BYTES);
-	send_strange(wire_port(SOFTNIC_SLOTS - 1), bytes, PASSED_HEADER_BYTES + size);
+	send_strange(free_slot_port(), bytes, PASSED_HEADER_BYTES + size);
 	assert_true(wait_for(1));
 	assert_true(heard.mad.was_passed_on);
 	assert_memory_equal(&heard.mad.from.gid, &from.gid, sizeof(from.gid));
@@ -244,7 +256,7 @@ static void routes_lead_to_unicast_addresses_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mad_arrives_whole_at_both_ports),
+		cmocka_unit_test(a_mad_arrives_whole),
 		cmocka_unit_test(malformed_packets_are_dropped),
 		cmocka_unit_test(a_passed_on_mad_keeps_its_sender),
 		cmocka_unit_test(a_process_passes_on_what_is_for_another),

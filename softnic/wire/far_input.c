@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Consecutive packets mostly belong to one queue pair, which stays locked for all of them, and
+ * then answers once.
+ */
+#include <string.h>
+
+#include "softnic/verbs/ah.h"
+#include "softnic/verbs/nic.h"
+#include "softnic/wire/far.h"
+#include "softnic/wire/far_input.h"
+
+static struct qp *current; /* locked, with nic.lock; or NULL */
+
+static enum ibv_event_type event_of(enum roce_status status)
+{
+	return status == ROCE_REM_ACCESS  ? IBV_EVENT_QP_ACCESS_ERR :
+	       status == ROCE_REM_INV_REQ ? IBV_EVENT_QP_REQ_ERR :
+					    IBV_EVENT_QP_FATAL;
+}
+
+void far_input_end(void)
+{
+	struct qp *qp = current;
+
+	if (!qp)
+		return;
+	current = NULL;
+	if (!qp_is_datagram(qp)) {
+		far_run(qp); /* the NAK leaves before the queue pair fails */
+		if (qp->far->roce.error)
+			qp_error_event(qp, event_of(qp->far->roce.error));
+	}
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&nic.lock);
+}
+
+static bool switch_to(uint32_t qpn)
+{
+	struct qp *qp;
+
+	if (current && current->ibv.qp_num == qpn)
+		return true;
+	far_input_end();
+	pthread_mutex_lock(&nic.lock);
+	qp = nic_qp(qpn);
+	if (qp) {
+		pthread_mutex_lock(&qp->lock);
+		if (qp->far && qp_is_connected(qp)) {
+			current = qp;
+			return true;
+		}
+		pthread_mutex_unlock(&qp->lock);
+	}
+	pthread_mutex_unlock(&nic.lock);
+	return false;
+}
+
+/* Packets that the transport took, and was not misled by. */
+static uint64_t count_accepted(const struct roce_counters *c)
+{
+	return c->refused[ROCE_ACCEPTED] - c->duplicates - c->gaps - c->stray;
+}
+
+/*
+ * A packet whose PSN fits came from the peer. If its port is that of a softnic with the queue pair
+ * number of our peer, later packets go there; otherwise the peer hears port 4791 only.
+ */
+static void learn(struct qp *qp, const struct wire_packet *packet)
+{
+	struct far *f = qp->far;
+
+	f->is_known = true;
+	f->path.to.port = packet->from.port == wire_socket_port_of_qpn(qp->attr.dest_qp_num) ?
+				  packet->from.port :
+				  WIRE_ROCE_PORT;
+}
+
+static void take_datagram(struct qp *qp, const struct wire_packet *packet,
+			  const struct roce_packet *decoded)
+{
+	const struct av av = { .sgid = packet->from.gid, .dgid = packet->to.gid, .hop_limit = 64 };
+	struct ibv_grh grh;
+
+	ah_fill_grh(&av, decoded->payload_bytes, &grh);
+	qp->far->grh_flags = IBV_WC_GRH | (ah_is_between_ipv4(&av) ? RECV_IPV4 : 0);
+	roce_qp_input(&qp->far->roce, decoded, (const uint8_t *)&grh, softnic_loop_now_ns());
+}
+
+void far_input(const struct wire_packet *packet, const struct roce_packet *decoded)
+{
+	struct far *f;
+	uint64_t accepted;
+
+	if (!switch_to(decoded->dest_qpn))
+		return;
+	f = current->far;
+	if (qp_is_datagram(current)) {
+		take_datagram(current, packet, decoded);
+		return;
+	}
+	if (memcmp(&packet->from.gid, &f->path.to.gid, sizeof(packet->from.gid)) != 0)
+		return;
+	accepted = count_accepted(&f->roce.counters);
+	roce_qp_input(&f->roce, decoded, NULL, softnic_loop_now_ns());
+	if (count_accepted(&f->roce.counters) != accepted)
+		learn(current, packet);
+	far_complete(current);
+}

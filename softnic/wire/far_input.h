@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Packets for the queue pairs of this process, in batches: between far_input() and
+ * far_input_end() the engine may hold nic.lock and the lock of one queue pair.
+ *
+ * Context of all: engine thread.
+ */
+#ifndef WEIR_SOFTNIC_WIRE_FAR_INPUT_H
+#define WEIR_SOFTNIC_WIRE_FAR_INPUT_H
+
+#include "softnic/roce/packet.h"
+#include "softnic/wire/socket.h"
+
+/** far_input() - a packet for a queue pair of our slot arrived; it may not exist */
+void far_input(const struct wire_packet *packet, const struct roce_packet *decoded);
+
+/** far_input_end() - let the queue pairs answer, and release the locks; idempotent */
+void far_input_end(void);
+
+#endif

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""softnic between two hosts, which are network namespaces: far_program.c by each transport, over a
+network that loses, repeats, reorders and spoils packets, with a stranger on it, and with a peer
+that dies.
+
+hosts_test.py WEIR SOFTNIC PROGRAM
+
+Skips without namespaces.
+"""
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+WEIR, SOFTNIC, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:4])
+del sys.argv[1:4]
+PATIENCE = 200
+FIRST, SECOND, THIRD = "h1", "h2", "h3"
+PORT = 9100
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Arguments: a host, and seconds. Sends packets to the ports of RoCE and of all slots: random bytes,
+# and well-formed requests to guessed queue pairs.
+ROGUE = """import os, random, socket, struct, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end = time.monotonic() + float(sys.argv[2])
+print("ready", flush=True)
+while time.monotonic() < end:
+    for _ in range(100):
+        port = random.choice([4791, 0x7000 + random.randrange(1024)])
+        qpn = (port - 0x7000) % 1024 << 14 | random.randrange(1 << 14)
+        opcode = random.choice([0x04, 0x0a, 0x0c, 0x11, 0x13, 0x2a, 0x64, random.randrange(256)])
+        bth = struct.pack("!BBHII", opcode, 0x40, 0xffff, random.choice([qpn, 1]),
+                          1 << 31 | random.randrange(1 << 24))
+        body = bth + os.urandom(4 * random.randrange(400))
+        s.sendto(random.choice([body, b"\\xffWP\\x01" + os.urandom(40) + body,
+                                os.urandom(random.randrange(1400))]), (sys.argv[1], port))
+    time.sleep(0.002)"""
+# Arguments: seconds. Sends again what this host has sent to UDP ports, some of it much later.
+REPLAY = """import random, socket, sys, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(("eth0", 3))
+s.settimeout(0.2)
+kept, end = [], time.monotonic() + float(sys.argv[1])
+print("ready", flush=True)
+while time.monotonic() < end:
+    try: frame, at = s.recvfrom(66000)
+    except TimeoutError: continue
+    if at[2] != socket.PACKET_OUTGOING or frame[23:24] != b"\\x11" or len(frame) > 1500: continue
+    if frame in kept: continue
+    kept.append(frame)
+    if len(kept) > 200: kept.pop(random.randrange(200))
+    if random.random() < 0.2: s.send(random.choice(kept))"""
+
+
+def net(*arguments):
+    return subprocess.run([WEIR, "lab", "net", *arguments], capture_output=True, text=True,
+                          check=False, timeout=PATIENCE)
+
+
+def command(host, *words, **options):
+    return [WEIR, "lab", "net", "run", host, "--", "env", f"LD_PRELOAD={SOFTNIC}",
+            *(f"{name}={value}" for name, value in options.items()), *words]
+
+
+class Hosts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        os.environ["WEIR_NET"] = f"wire{os.getpid()}"
+        cls.addClassCleanup(net, "down")
+        up = net("up", "3")
+        if up.returncode:
+            raise unittest.SkipTest(f"no namespaces: {up.stderr.strip()}")
+
+    def start(self, *words):
+        child = subprocess.Popen(words, text=True, stdout=subprocess.PIPE)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        return child
+
+    def pair(self, transport, rounds=1, address="10.77.0.1", faults=""):
+        global PORT
+        PORT += 1
+        server = self.start(*command(FIRST, PROGRAM, "serve", str(PORT), WEIR_SOFTNIC=faults))
+        done = subprocess.run(command(SECOND, PROGRAM, transport, address, str(PORT), str(rounds),
+                                      WEIR_SOFTNIC=faults), capture_output=True, text=True,
+                              check=False, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stdout), (0, "right\n"), done.stderr)
+        if transport != "kill":
+            self.assertEqual(server.wait(PATIENCE), 0)
+
+    def test_reliable_connections_move_the_right_bytes(self):
+        self.pair("rc", 2)
+
+    def test_unreliable_connections_move_the_right_bytes(self):
+        self.pair("uc")
+
+    def test_datagrams_arrive_and_are_answered_by_their_header(self):
+        self.pair("ud")
+
+    def test_ipv6_carries_all_transports(self):
+        for transport in ("rc", "uc", "ud"):
+            self.pair(transport, address="fd77:6569:7200::1")
+
+    def test_a_bad_network_changes_no_byte(self):
+        self.pair("rc", 3, faults="loss=1,duplicate=1,reorder=5,corrupt=0.5,seed=7")
+
+    def test_a_killed_peer_ends_a_connection_by_its_silence(self):
+        self.pair("kill")
+
+    def test_a_rogue_sender_changes_nothing(self):
+        self.start(WEIR, "lab", "net", "run", THIRD, "--", sys.executable, "-c", ROGUE,
+                   "10.77.0.1", "60")
+        self.pair("rc", 4)
+        self.pair("ud")
+
+    def test_replayed_packets_change_nothing(self):
+        self.start(WEIR, "lab", "net", "run", SECOND, "--", sys.executable, "-c", REPLAY, "60")
+        self.pair("rc", 4)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
