@@ -15,6 +15,7 @@
 #include "softnic/verbs/nic.h"
 #include "softnic/verbs/pd.h"
 #include "softnic/qp/qp.h"
+#include "softnic/wire/poller.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -322,15 +323,23 @@ int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 	return n;
 }
 
-int cq_poll(struct ibv_cq *ibv, int room, struct ibv_wc *wc)
+static int lock_and_take(struct cq *cq, int room, struct ibv_wc *wc)
 {
-	struct cq *cq = to_cq(ibv);
 	int n;
 
 	pthread_mutex_lock(&cq->lock);
 	n = cq_take(cq, room, wc);
 	pthread_mutex_unlock(&cq->lock);
+	if (n)
+		poller_rest();
 	return n;
+}
+
+int cq_poll(struct ibv_cq *ibv, int room, struct ibv_wc *wc)
+{
+	int n = lock_and_take(to_cq(ibv), room, wc);
+
+	return n || !poller_try() ? n : lock_and_take(to_cq(ibv), room, wc);
 }
 
 enum { COUNT_AGAIN_NS = 1000000 };

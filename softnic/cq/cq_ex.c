@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cq.h"
+#include "softnic/wire/poller.h"
 
 static struct cq *from_ex(struct ibv_cq_ex *ex)
 {
@@ -25,17 +26,28 @@ static int next(struct ibv_cq_ex *ex)
 	return 0;
 }
 
+/* Keeps the lock if there is a completion. */
+static int lock_and_take(struct ibv_cq_ex *ex)
+{
+	int rc;
+
+	pthread_mutex_lock(&from_ex(ex)->lock);
+	rc = next(ex);
+	if (rc)
+		pthread_mutex_unlock(&from_ex(ex)->lock);
+	else
+		poller_rest();
+	return rc;
+}
+
 static int start(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	int rc;
 
 	if (attr->comp_mask)
 		return EINVAL;
-	pthread_mutex_lock(&from_ex(ex)->lock);
-	rc = next(ex);
-	if (rc)
-		pthread_mutex_unlock(&from_ex(ex)->lock);
-	return rc;
+	rc = lock_and_take(ex);
+	return rc && poller_try() ? lock_and_take(ex) : rc;
 }
 
 static void end(struct ibv_cq_ex *ex)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include <string.h>
 
+#include "softnic/loop/loop.h"
 #include "softnic/shm/shared.h"
 #include "softnic/wire/mad.h"
 #include "softnic/wire/receive.h"
@@ -8,12 +9,29 @@
 
 #define MAD_QKEY 0x80010000u
 
+enum { WAITING_MAX = 64, PACKET_MAX = 512 };
+
+static bool tell(struct softnic_work *work);
+
+/* MADs until the engine tells the listener, in the order of arrival. */
+static struct {
+	pthread_mutex_t lock; /* a leaf */
+	struct waiting_mad {
+		struct wire_packet packet;
+		uint8_t bytes[PACKET_MAX];
+	} mads[WAITING_MAX];
+	uint32_t first, count;
+	struct softnic_work work;
+} waiting = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = { .fn = tell } };
+
 static uint32_t (*listener)(const struct wire_mad *mad);
 static uint32_t next_psn; /* under wire.lock */
 
 void mad_reset(void)
 {
 	listener = NULL;
+	waiting.count = 0;
+	pthread_mutex_init(&waiting.lock, NULL);
 }
 
 void wire_mad_listen(uint32_t (*fn)(const struct wire_mad *mad))
@@ -21,19 +39,62 @@ void wire_mad_listen(uint32_t (*fn)(const struct wire_mad *mad))
 	store_release(&listener, fn);
 }
 
-void mad_take(const struct wire_packet *packet, const struct roce_packet *decoded)
+static bool take_waiting(struct waiting_mad *w)
+{
+	bool any;
+
+	pthread_mutex_lock(&waiting.lock);
+	any = waiting.count > 0;
+	if (any) {
+		*w = waiting.mads[waiting.first++ % WAITING_MAX];
+		waiting.count--;
+	}
+	pthread_mutex_unlock(&waiting.lock);
+	return any;
+}
+
+static bool tell(struct softnic_work *work)
 {
 	uint32_t (*fn)(const struct wire_mad *mad) = load_acquire(&listener);
-	const struct wire_mad mad = {
-		.from = packet->from,
-		.to = packet->to.gid,
-		.bytes = decoded->payload,
-		.was_passed_on = packet->was_passed_on,
-	};
+	struct waiting_mad w;
+	struct wire_mad mad;
 
-	if (fn && decoded->opcode == (ROCE_UD | ROCE_SEND_ONLY) && decoded->qkey == MAD_QKEY &&
-	    decoded->pkey == ROCE_PKEY_DEFAULT && decoded->payload_bytes == WIRE_MAD_BYTES)
-		receive_pass_on(packet, fn(&mad));
+	(void)work;
+	if (!take_waiting(&w))
+		return false;
+	w.packet.bytes = w.bytes;
+	mad = (struct wire_mad){
+		.from = w.packet.from,
+		.to = w.packet.to.gid,
+		.bytes = w.bytes + w.packet.size - ROCE_ICRC_BYTES - WIRE_MAD_BYTES,
+		.was_passed_on = w.packet.was_passed_on,
+	};
+	if (fn)
+		receive_pass_on(&w.packet, fn(&mad));
+	return true;
+}
+
+/* Drops a MAD if too many wait: the network may lose it, too. */
+static void let_wait(const struct wire_packet *packet)
+{
+	struct waiting_mad *w;
+
+	pthread_mutex_lock(&waiting.lock);
+	if (waiting.count < WAITING_MAX && packet->size <= PACKET_MAX) {
+		w = &waiting.mads[(waiting.first + waiting.count++) % WAITING_MAX];
+		w->packet = *packet;
+		memcpy(w->bytes, packet->bytes, packet->size);
+	}
+	pthread_mutex_unlock(&waiting.lock);
+	softnic_loop_kick_work(&waiting.work);
+}
+
+void mad_take(const struct wire_packet *packet, const struct roce_packet *decoded)
+{
+	if (load_acquire(&listener) && decoded->opcode == (ROCE_UD | ROCE_SEND_ONLY) &&
+	    decoded->qkey == MAD_QKEY && decoded->pkey == ROCE_PKEY_DEFAULT &&
+	    decoded->payload_bytes == WIRE_MAD_BYTES)
+		let_wait(packet);
 }
 
 void wire_mad_send(const union ibv_gid *from, const struct wire_address *to, const uint8_t *mad)

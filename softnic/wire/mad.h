@@ -14,7 +14,7 @@ enum { MAD_QPN = 1 };
  * mad_take() - a packet for queue pair 1 arrived
  * @decoded: of the packet, with a right ICRC as far as it can be known
  *
- * Context: Engine thread, no locks held.
+ * Context: The lock of poller.c held. The engine tells the listener later, without locks.
  */
 void mad_take(const struct wire_packet *packet, const struct roce_packet *decoded);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The engine takes a batch of messages, each a train of packets that the kernel has joined
- * (UDP_GRO), and deals with all of them before any queue pair answers. So one acknowledgement
- * covers a batch.
+ * A batch of messages is taken at a time, each a train of packets that the kernel has joined
+ * (UDP_GRO). All of them are dealt with before a queue pair answers. So one acknowledgement covers
+ * a batch.
  */
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -36,17 +36,12 @@ struct message {
 	} control;
 };
 
-/* Engine thread only. */
+/* Under receive_lock. */
 static struct {
 	uint8_t *bytes; /* MESSAGES * MESSAGE_BYTES */
 	struct message messages[MESSAGES];
 	struct mmsghdr headers[MESSAGES];
 } buffer;
-
-void receive_reset(void)
-{
-	mad_reset();
-}
 
 static bool prepare(void)
 {
@@ -188,18 +183,19 @@ static void take_message(struct mmsghdr *h, uint16_t port)
 	}
 }
 
-void receive_ready(void *arg, uint32_t events)
+bool receive_batch(uint16_t port)
 {
-	uint16_t port = (uint16_t)(uintptr_t)arg;
 	int fd = load_acquire(port == WIRE_ROCE_PORT ? &wire.roce : &wire.own), rounds, n, i;
+	bool any = false;
 
-	(void)events;
 	for (rounds = 0, n = MESSAGES; rounds < ROUNDS_MAX && n == MESSAGES; rounds++) {
 		if (fd < 0 || !prepare())
-			return;
+			return false;
 		n = recvmmsg(fd, buffer.headers, MESSAGES, MSG_DONTWAIT, NULL);
 		for (i = 0; i < n && !fault_port_is_down(); i++)
 			take_message(&buffer.headers[i], port);
 		far_input_end();
+		any = any || n > 0;
 	}
+	return any;
 }

@@ -8,21 +8,19 @@
 #include "softnic/wire/socket.h"
 
 /**
- * receive_ready() - take the packets of a socket
- * @port: the socket's, as a pointer
+ * receive_batch() - take the packets that wait at a socket
+ * @port: the socket's
  *
- * Context: Engine thread, as softnic_loop_add() calls it.
+ * Context: the lock of poller.c held; no other.
+ * Return: true if there were any.
  */
-void receive_ready(void *port, uint32_t events);
+bool receive_batch(uint16_t port);
 
 /**
  * receive_pass_on() - give a packet to the process in @slot, or drop it if no process has the slot
  *
- * Context: Engine thread.
+ * Context: Any thread.
  */
 void receive_pass_on(const struct wire_packet *packet, uint32_t slot);
-
-/** receive_reset() - in the child of a fork, forget the buffers and the listener for MADs */
-void receive_reset(void);
 
 #endif

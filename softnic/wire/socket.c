@@ -11,7 +11,7 @@
 #include "softnic/loop/fork.h"
 #include "softnic/loop/loop.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/wire/receive.h"
+#include "softnic/wire/poller.h"
 #include "softnic/wire/socket.h"
 
 enum { BUFFER_BYTES = 4 << 20 };
@@ -70,7 +70,7 @@ static int open_port(uint16_t port, bool is_shared)
 	if (!rc && bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0)
 		rc = -errno;
 	if (!rc)
-		rc = softnic_loop_add(fd, EPOLLIN, receive_ready, (void *)(uintptr_t)port);
+		rc = softnic_loop_add(fd, EPOLLIN, poller_ready, (void *)(uintptr_t)port);
 	if (!rc)
 		return fd;
 	close(fd);
@@ -117,7 +117,6 @@ static void reset_wire(void)
 		close(wire.roce);
 	wire.own = wire.roce = -1;
 	wire.port = 0;
-	receive_reset();
 }
 
 const struct fork_part wire_fork = { &wire.lock, reset_wire };
