@@ -13,7 +13,8 @@ Without the comment the test is PREFIX NAME, and runs on no device. The suite is
 
 Each line has seven fields, separated by "|": name, source, suites, first device, timeout in
 seconds, other sources, and the functions that the test wraps. The other sources are those beside
-the headers of tests/ that the test includes: for X.h, X.c and X_*.c.
+the headers of tests/ that the test includes: for X.h, X.c and X_*.c. Those of tests/support are a
+library, which each test is linked with.
 """
 import os
 import pathlib
@@ -44,7 +45,7 @@ def sources_of(test):
                      not path.stem.endswith("_test")]
             found += fresh
             to_read += fresh
-    return [path for path in found if path.suffix == ".c"]
+    return [path for path in found if path.suffix == ".c" and path.parent != ROOT / "tests/support"]
 
 
 def line(test):
