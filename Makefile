@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-canary check-distros check-vm check-kernel-debug soak vm-shell lab
-.PHONY: bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
+.PHONY: help demo check check-suite check-canary check-distros check-vm check-kernel-debug soak
+.PHONY: vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -14,6 +14,7 @@ help:
 	@echo 'make check    install what is missing, build, and run the tests'
 	@echo 'make check-canary  plant bugs, one at a time, and see the tests find each: 30 minutes of CPU'
 	@echo 'make check-distros demo and check on fresh Debian 12, Debian 13 and Ubuntu 24.04; as root'
+	@echo 'make check-suite only those that need no virtual machine (part of make check)'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make check-kernel-debug  /dev/weirN on a kernel with KASAN and lockdep, built once'
 	@echo 'make soak     for MINUTES=60: swap to /dev/weir0 while its donors die and come again'
@@ -38,10 +39,13 @@ demo:
 	@scripts/demo $(BUILD)/weir
 
 check:
+	@$(MAKE) --no-print-directory check-suite && failed=0 || failed=1; \
+	$(MAKE) --no-print-directory check-vm && exit $$failed
+
+check-suite:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build
-	meson test -C $(BUILD) --no-rebuild --print-errorlogs && failed=0 || failed=1; \
-	$(MAKE) --no-print-directory check-vm && exit $$failed
+	meson test -C $(BUILD) --no-rebuild --print-errorlogs
 
 # What the last "make check" left as its results stays.
 check-canary:
