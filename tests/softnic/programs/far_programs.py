@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Run unmodified programs that connect with rdma_cm, and weir itself, between two hosts.
+
+far_programs.py LIBRARY WEIR
+
+The hosts are network namespaces of weir lab net, with no NIC but the kernel's virtual Ethernet.
+Skips where the user may make no namespaces. Tests of a program that is not installed are skipped.
+"""
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WEIR = os.path.abspath(sys.argv.pop(2))
+LIBRARY = os.path.abspath(sys.argv.pop(1))
+NAME = f"far{os.getpid()}"
+IPV4, IPV6 = "10.77.0.1", "fd77:6569:7200::1"  # of h1
+NOBODY = "10.77.0.77"
+PATIENCE_S = 60
+# Arguments: an address and a port. Connects, and exits.
+CONNECT = """import ctypes, sys
+class Attr(ctypes.Structure):
+    _fields_ = [("queues", ctypes.c_void_p * 4), ("cap", ctypes.c_uint32 * 5),
+                ("qp_type", ctypes.c_int), ("sq_sig_all", ctypes.c_int)]
+rdma, found, end = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p(), ctypes.c_void_p()
+hints = (ctypes.c_int * 32)(0, 0, 0, 0x106)  # ai_port_space: RDMA_PS_TCP
+attr = Attr(cap=(ctypes.c_uint32 * 5)(1, 1, 1, 1, 0), qp_type=2)  # RC
+for rc in (lambda: rdma.rdma_getaddrinfo(sys.argv[1].encode(), sys.argv[2].encode(), hints,
+                                         ctypes.byref(found)),
+           lambda: rdma.rdma_create_ep(ctypes.byref(end), found, None, ctypes.byref(attr)),
+           lambda: rdma.rdma_connect(end, None)):
+    if rc():
+        sys.exit(f"errno {ctypes.get_errno()}")
+print("connected")"""
+
+
+def net(*arguments):
+    return subprocess.run([WEIR, "lab", "net", *arguments], capture_output=True, text=True,
+                          check=False, timeout=PATIENCE_S)
+
+
+class Hosts(unittest.TestCase):
+    def setUp(self):
+        self.port = random.randrange(10000, 28000)
+        self.processes = []
+        self.addCleanup(self.end_processes)
+
+    def end_processes(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+    def launch(self, host, command):
+        command = command.format(port=self.port)
+        if not shutil.which(command.split()[0]):
+            self.skipTest(f"{command.split()[0]} is not installed")
+        self.processes.append(subprocess.Popen(
+            [WEIR, "lab", "net", "run", host, "--", "env", f"LD_PRELOAD={LIBRARY}",
+             *command.split()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        return self.processes[-1]
+
+    def listens(self, port):
+        sockets = net("run", "h1", "--", "cat", "/proc/net/unix").stdout.splitlines()
+        return any(line.split()[3] == "00010000" and line.endswith(f"-{port}")
+                   and "@weir-softnic-cm-" in line for line in sockets)
+
+    def serve(self, command):
+        server = self.launch("h1", command)
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.listens(self.port):
+            self.assertIsNone(server.poll(), "the server ended before it listened")
+            self.assertLess(time.monotonic(), deadline, "the server does not listen")
+        return server
+
+    def succeed(self, process):
+        output, _ = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 0, f"{process.args}:\n{output}")
+        return output
+
+    def pair(self, server, client):
+        server, client = self.serve(server), self.launch("h2", client)
+        output = self.succeed(client)
+        self.succeed(server)
+        return output
+
+
+class Programs(Hosts):
+    def test_rping(self):
+        output = self.pair(f"rping -s -a {IPV4} -p {{port}} -C 10 -V -S 1000",
+                           f"rping -c -a {IPV4} -p {{port}} -C 10 -V -v -S 1000")
+        self.assertEqual(output.count("ping data"), 10)
+
+    def test_rping_over_ipv6_to_the_wildcard(self):
+        self.pair("rping -s -a ::0 -p {port} -C 3 -V", f"rping -c -a {IPV6} -p {{port}} -C 3 -V")
+
+    def test_rping_over_ipv4_to_the_wildcard_of_both(self):
+        self.pair("rping -s -a ::0 -p {port} -C 3 -V", f"rping -c -a {IPV4} -p {{port}} -C 3 -V")
+
+    def test_rping_with_qps_of_its_own(self):
+        self.pair("rping -s -p {port} -C 3 -V -q", f"rping -c -a {IPV4} -p {{port}} -C 3 -V -q")
+
+    def test_rping_server_that_stays(self):
+        self.serve("rping -s -P -a 0.0.0.0 -p {port}")
+        for _ in range(3):
+            self.succeed(self.launch("h2", f"rping -c -a {IPV4} -p {{port}} -C 5 -V"))
+
+    def test_each_of_many_servers_hears_its_own_clients(self):
+        """Processes of a host share the RoCE port, and requests find the one that listens."""
+        first, servers, clients = self.port, [], []
+        for self.port in range(first, first + 4):
+            servers.append(self.serve("rping -s -p {port} -C 5 -V"))
+        for self.port in range(first, first + 4):
+            clients.append(self.launch("h2", f"rping -c -a {IPV4} -p {{port}} -C 5 -V"))
+        for process in clients + servers:
+            self.succeed(process)
+
+    def test_ucmatose(self):
+        self.pair("ucmatose -p {port} -c 8", f"ucmatose -s {IPV4} -p {{port}} -c 8")
+
+    def test_ucmatose_in_the_ib_port_space(self):
+        self.pair("ucmatose -p {port} -P ib", f"ucmatose -s {IPV4} -p {{port}} -P ib")
+
+    def test_udaddy(self):
+        self.port = 7174
+        self.pair("udaddy -c 4 -C 20", f"udaddy -s {IPV4} -c 4 -C 20")
+
+    def test_udaddy_over_ipv6(self):
+        self.port = 7174
+        self.pair(f"udaddy -b {IPV6}", f"udaddy -s {IPV6}")
+
+    def test_cmtime(self):
+        self.serve("cmtime -p {port} -c 50")  # some versions serve for ever
+        self.succeed(self.launch("h2", f"cmtime -s {IPV4} -p {{port}} -c 50"))
+
+    def test_ib_write_bw(self):
+        self.pair("ib_write_bw -R -p {port} -n 200", f"ib_write_bw -R -p {{port}} -n 200 {IPV4}")
+
+    def test_ib_send_lat(self):
+        self.pair("ib_send_lat -R -p {port} -n 200", f"ib_send_lat -R -p {{port}} -n 200 {IPV4}")
+
+
+class Refusals(Hosts):
+    def fail(self, command, words):
+        begin = time.monotonic()
+        client = self.launch("h2", command)
+        output, _ = client.communicate(timeout=PATIENCE_S)
+        self.assertNotEqual(client.returncode, 0)
+        self.assertIn(words, output)
+        return time.monotonic() - begin
+
+    def test_without_a_listener_a_client_is_rejected_at_once(self):
+        self.serve("rping -s -a 0.0.0.0 -p {port}")
+        self.port += 1
+        self.assertLess(self.fail(f"ucmatose -s {IPV4} -p {{port}}",
+                                  "RDMA_CM_EVENT_REJECTED, error: 8"), 5)
+
+    def test_a_listener_of_the_loopback_interface_is_not_reached(self):
+        self.serve("rping -s -a 0.0.0.0 -p {port}")
+        self.port += 1
+        self.serve("ucmatose -b 127.0.0.1 -p {port}")
+        self.fail(f"ucmatose -s {IPV4} -p {{port}}", "RDMA_CM_EVENT_REJECTED, error: 8")
+
+    def test_a_host_that_is_not_there_is_unreachable(self):
+        self.fail(f"ucmatose -s {NOBODY} -p {{port}}", "RDMA_CM_EVENT_UNREACHABLE")
+
+
+class Ends(Hosts):
+    def test_a_client_that_exits_is_noticed(self):
+        """Its program neither disconnects nor destroys the id."""
+        server = self.serve(f"rping -s -a {IPV4} -p {{port}} -v")
+        client = subprocess.run(
+            [WEIR, "lab", "net", "run", "h2", "--", "env", f"LD_PRELOAD={LIBRARY}", sys.executable,
+             "-c", CONNECT, IPV4, str(self.port)], capture_output=True, text=True, check=False,
+            timeout=PATIENCE_S)
+        self.assertEqual((client.returncode, client.stdout), (0, "connected\n"), client.stderr)
+        output, _ = server.communicate(timeout=10)
+        self.assertIn("DISCONNECT EVENT", output)
+
+    def test_a_client_is_not_left_alone_with_a_killed_server(self):
+        server = self.serve(f"rping -s -a {IPV4} -p {{port}}")
+        client = self.launch("h2", f"rping -c -a {IPV4} -p {{port}} -v")
+        self.assertIn("ping data", client.stdout.readline())
+        server.kill()
+        client.communicate(timeout=PATIENCE_S)
+        self.assertNotEqual(client.returncode, 0)
+
+
+class Weir(Hosts):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.key = os.path.join(self.folder, "key")
+        subprocess.run([WEIR, "key", "new", self.key], check=True, capture_output=True)
+        self.donor = subprocess.Popen(
+            [WEIR, "lab", "net", "run", "h1", "--", WEIR, "serve", "--device", "softnic",
+             "--listen", f"{IPV4}:0", "--memory", "128M", "--no-reserve", "--key", self.key],
+            stdout=subprocess.PIPE, text=True)
+        self.processes.append(self.donor)
+        self.address = self.donor.stdout.readline().split()[-1]
+
+    def client(self, *command):
+        done = net("run", "h2", "--", *command)
+        self.assertEqual(done.returncode, 0, (command, done.stdout, done.stderr))
+        return done.stdout
+
+    def test_ping(self):
+        said = self.client(WEIR, "ping", "--device", "softnic", "--key", self.key, "--count", "3",
+                           self.address)
+        self.assertIn("3 of each", said)
+
+    def test_a_mount_holds_files(self):
+        if not os.access("/dev/fuse", os.W_OK):
+            self.skipTest("no FUSE")
+        point, source = (os.path.join(self.folder, name) for name in ("mount", "source"))
+        os.mkdir(point)
+        os.mkdir(source)
+        for i in range(50):
+            with open(os.path.join(source, str(i)), "wb") as file:
+                file.write(random.randbytes(i * 777))
+        self.client("sh", "-c", f"{WEIR} mount --device softnic --key {self.key} {self.address} "
+                    f"{point} && cp {source}/* {point} && diff -r {source} {point} && "
+                    f"fusermount3 -u {point}")
+
+
+def main():
+    """Skips if this machine lacks what the tests need."""
+    os.environ["WEIR_NET"] = NAME
+    tried = net("up", "2")
+    if tried.returncode:
+        print(tried.stderr)
+        sys.exit(77)
+    try:
+        unittest.main()
+    finally:
+        net("down")
+
+
+if __name__ == "__main__":
+    main()
