@@ -21,7 +21,8 @@ enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
 static const char usage[] =
 	"Usage: weir run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	"Runs a program that speaks verbs on softnic, weir's own RDMA device in software.\n"
-	"The program reaches this user's softnic programs on this host, and no other device.\n";
+	"The program reaches this user's softnic programs on this host, and RoCE v2 peers on\n"
+	"other hosts: over UDP, with any network card.\n";
 
 static const char notes[] =
 	"Exit status: the program's; 127 program not found; 126 not executable; 2 invalid\n"
@@ -119,7 +120,7 @@ static int prepare(const char *cmd, const struct run_choice *choice)
 	if (hand_down_key(cmd, choice->key))
 		return EXIT_FAILED;
 	if (on_softnic && !choice->is_quiet)
-		fprintf(stderr, "using softnic (this host only)\n");
+		fprintf(stderr, "using softnic\n");
 	return device_preload(cmd, libraries);
 }
 

@@ -167,14 +167,14 @@ static int choose_softnic(const char *cmd, const char *why)
 	if (device_is_softnic()) {
 		/* the first execution has printed this already */
 		if (!executed_anew)
-			fprintf(stderr, "%susing softnic (this host only)\n", why);
+			fprintf(stderr, "%susing softnic\n", why);
 		return 0;
 	}
 	if (executed_anew)
 		return failure(
 			cmd,
 			"softnic's library is preloaded but shows no device: check WEIR_SOFTNIC");
-	fprintf(stderr, "%susing softnic (this host only)\n", why);
+	fprintf(stderr, "%susing softnic\n", why);
 	return execute_on_softnic(cmd);
 }
 

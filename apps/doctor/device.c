@@ -19,8 +19,8 @@ void check_rdma_devices(struct report *report)
 
 	if (!sysfs_rdma_device(name, sizeof(name))) {
 		report_add(report, "RDMA device", VERDICT_WARN,
-			   "none: weir uses softnic, which reaches processes of this host only");
-		report_remedy(report, "to reach other hosts: an RDMA NIC, or Soft-RoCE (below)");
+			   "none: weir uses softnic, which reaches other hosts over UDP");
+		report_remedy(report, "for speed between hosts: an RDMA NIC");
 		return;
 	}
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/state", name);

@@ -62,7 +62,7 @@ void check_soft_roce(struct report *report)
 	default_interface(interface, sizeof(interface));
 	if (module_exists()) {
 		report_add(report, "Soft-RoCE", VERDICT_OK,
-			   "available: hosts without an RDMA NIC can reach each other");
+			   "available: another way to reach hosts without an RDMA NIC");
 		report_remedy(
 			report,
 			"as root, on each host: modprobe rdma_rxe && rdma link add rxe0 type rxe "
@@ -71,7 +71,7 @@ void check_soft_roce(struct report *report)
 		return;
 	}
 	report_add(report, "Soft-RoCE", VERDICT_WARN,
-		   "this kernel has no module rdma_rxe: without an RDMA NIC, this host only");
+		   "this kernel has no module rdma_rxe: without an RDMA NIC, softnic only");
 	report_remedy(
 		report,
 		"install the kernel's extra modules, or boot a distribution's kernel; then, on "

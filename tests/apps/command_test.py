@@ -206,13 +206,13 @@ class BadInput(unittest.TestCase):
 class Device(unittest.TestCase):
     def test_the_device_is_named_once(self):
         done = weir("ping", "127.0.0.1:19", WEIR_DEVICE="softnic")
-        self.assertEqual(done.stderr.count("using softnic (this host only)"), 1)
+        self.assertEqual(done.stderr.count("using softnic"), 1)
 
     @unittest.skipIf(os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"),
                      "this machine has an RDMA device")
     def test_without_a_device_softnic_is_used_and_named(self):
         done = weir("ping", "127.0.0.1:19")
-        self.assertIn("no RDMA device found: using softnic (this host only)", done.stderr)
+        self.assertIn("no RDMA device found: using softnic", done.stderr)
 
 
 class Run(unittest.TestCase):

@@ -38,6 +38,24 @@ for rc in (lambda: rdma.rdma_getaddrinfo(sys.argv[1].encode(), sys.argv[2].encod
         sys.exit(f"errno {ctypes.get_errno()}")
 print("connected")"""
 
+# Arguments: an address, a service's port, and how many. Sends management datagrams of all kinds at
+# line rate: requests that are nearly right, and others with any IDs.
+ROGUE = """import random, socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect((sys.argv[1], 4791))
+head = struct.pack("!BBHIIIBxH", 0x64, 0x40, 0xffff, 1, 0, 0x80010000, 0, 1)
+for i in range(int(sys.argv[3])):
+    mad = bytearray(struct.pack("!BBBBHHQHHI", 1, 7, 2, 3, 0, 0, random.getrandbits(64),
+                                random.randint(0x10, 0x1a), 0, 0) + random.randbytes(232))
+    if i % 2:
+        mad[17] = 0x10  # REQ
+        mad[32:40] = struct.pack("!Q", 0x1060000 | int(sys.argv[2]) + (i % 4 != 1))
+        mad[164:200] = struct.pack("!BBH12x4s12x4s", 0, 0x40, 9, socket.inet_aton("10.77.0.2"),
+                                   socket.inet_aton(sys.argv[1]))
+        mad[random.randrange(256)] ^= random.getrandbits(8)
+    s.send(head + mad + bytes(4))
+print(s.getsockname())"""
+
 
 def net(*arguments):
     return subprocess.run([WEIR, "lab", "net", *arguments], capture_output=True, text=True,
@@ -192,17 +210,21 @@ class Ends(Hosts):
 
 
 class Weir(Hosts):
+    """A donor on the first host, and clients on the other."""
+
+    listen_at = IPV4
+
     def setUp(self):
         super().setUp()
         self.folder = self.enterContext(tempfile.TemporaryDirectory())
         self.key = os.path.join(self.folder, "key")
         subprocess.run([WEIR, "key", "new", self.key], check=True, capture_output=True)
-        self.donor = subprocess.Popen(
+        donor = subprocess.Popen(
             [WEIR, "lab", "net", "run", "h1", "--", WEIR, "serve", "--device", "softnic",
-             "--listen", f"{IPV4}:0", "--memory", "128M", "--no-reserve", "--key", self.key],
-            stdout=subprocess.PIPE, text=True)
-        self.processes.append(self.donor)
-        self.address = self.donor.stdout.readline().split()[-1]
+             "--listen", f"{self.listen_at}:0", "--memory", "128M", "--no-reserve",
+             "--key", self.key, "--log-level", "error"], stdout=subprocess.PIPE, text=True)
+        self.processes.append(donor)
+        self.address = donor.stdout.readline().split()[-1]
 
     def client(self, *command):
         done = net("run", "h2", "--", *command)
@@ -213,6 +235,19 @@ class Weir(Hosts):
         said = self.client(WEIR, "ping", "--device", "softnic", "--key", self.key, "--count", "3",
                            self.address)
         self.assertIn("3 of each", said)
+
+    def test_a_rogue_sender_stops_no_connection(self):
+        """Also requests for the donor's own service come, more than its backlog."""
+        rogue = subprocess.Popen(
+            [WEIR, "lab", "net", "run", "h2", "--", sys.executable, "-c", ROGUE, IPV4,
+             self.address.rpartition(":")[2], "50000"], stdout=subprocess.PIPE, text=True)
+        self.processes.append(rogue)
+        for _ in range(2):
+            self.client(WEIR, "ping", "--device", "softnic", "--key", self.key, "--count", "20",
+                        self.address)
+        self.assertEqual(rogue.wait(PATIENCE_S), 0)
+        self.client(WEIR, "ping", "--device", "softnic", "--key", self.key, "--count", "3",
+                    self.address)
 
     def test_a_mount_holds_files(self):
         if not os.access("/dev/fuse", os.W_OK):
@@ -226,6 +261,11 @@ class Weir(Hosts):
         self.client("sh", "-c", f"{WEIR} mount --device softnic --key {self.key} {self.address} "
                     f"{point} && cp {source}/* {point} && diff -r {source} {point} && "
                     f"fusermount3 -u {point}")
+
+
+class WeirOverIpv6(Weir):
+    listen_at = f"[{IPV6}]"
+    test_a_rogue_sender_stops_no_connection = None
 
 
 def main():
