@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: apps perf parts */
 /* The parts of weir perf that need no donor: patterns, contents. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: serve available; suites: serve */
 /* available_memory() on simulated trees of /proc and /sys. */
 #include <setjmp.h>
 #include <stdarg.h>

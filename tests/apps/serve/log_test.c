@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: serve log; suites: serve */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: weir share config; suites: share */
 /* weir share's configuration: policies, and the errors for mistakes. */
 #include <setjmp.h>
 #include <stdarg.h>

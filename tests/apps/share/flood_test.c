@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: weir share flood; suites: share; devices: softnic; timeout: 120 */
 /* weir share: futile connects of one user, however many, cost other users nothing. */
 #include <dirent.h>
 #include <errno.h>

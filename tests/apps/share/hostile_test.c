@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: weir share hostile; suites: share; devices: softnic; timeout: 120 */
 /* weir share: a hostile tenant harms only itself. */
 #include <errno.h>
 #include <linux/sched.h>

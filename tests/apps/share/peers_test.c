@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: weir share peers; suites: share; devices: softnic rxe; timeout: 120 */
 /* weir share: queue pairs to other daemons, across tenants and over time. */
 #include <errno.h>
 #include <poll.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: weir share regions; suites: share; devices: softnic rxe; timeout: 120 */
 /* weir share: tenants read, write and send with regions. */
 #include <errno.h>
 #include <poll.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: weir share; suites: share; devices: softnic rxe; timeout: 120 */
 /* weir share: messages between tenants of two daemons, in separate processes. */
 #include <errno.h>
 #include <poll.h>

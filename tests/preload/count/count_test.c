@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: verbs count; suites: verbs; devices: softnic rxe; timeout: 120 */
 /* The counters agree on every device, and with softnic's own. */
 #include <errno.h>
 #include <poll.h>
