@@ -89,7 +89,10 @@ static void free_limbo(struct fsd *fsd, struct fsd_inode *inode)
 			continue;
 		TAILQ_REMOVE(&inode->limbo, freed, entry);
 		fsd->space.limbo -= freed->map.bytes;
-		fsd_space_give_dirty(&fsd->space, freed);
+		if (freed->map.nr)
+			fsd_space_give_dirty(&fsd->space, freed);
+		else
+			free(freed);
 	}
 }
 
@@ -133,6 +136,21 @@ void fsd_handle_recall(struct fsd *fsd, struct fsd_inode *inode, struct fsd_free
 	fsd->space.limbo += freed->map.bytes;
 	TAILQ_INSERT_TAIL(&inode->limbo, freed, entry);
 	free_limbo(fsd, inode);
+}
+
+uint64_t fsd_handle_size_max(const struct fsd_client *client, const struct fsd_inode *inode)
+{
+	const struct fsd_handle *handle = find_handle(client, inode);
+	const struct fsd_freed *freed;
+	uint64_t size = UINT64_MAX;
+
+	if (!handle || !handle->newest)
+		return size;
+	TAILQ_FOREACH(freed, &inode->limbo, entry) {
+		if (handle->newest <= freed->epoch && freed->size < size)
+			size = freed->size;
+	}
+	return size;
 }
 
 /* Ends a client's last open of a file, with its locks and its map. */

@@ -30,6 +30,14 @@ void fsd_handle_map_forgotten(struct fsd_client *client, struct fsd_inode *inode
  */
 void fsd_handle_recall(struct fsd *fsd, struct fsd_inode *inode, struct fsd_freed *freed);
 
+/*
+ * The size that truncations left to a client's earlier writes: as long as the client holds only
+ * maps that a truncation recalled, all its writes precede the truncation.
+ *
+ * Return: UINT64_MAX if nothing was cut off.
+ */
+uint64_t fsd_handle_size_max(const struct fsd_client *client, const struct fsd_inode *inode);
+
 /* The client leaves: drops its opens, locks and maps. */
 void fsd_handle_drop_client(struct fsd_client *client);
 

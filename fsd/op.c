@@ -279,7 +279,7 @@ static int do_alloc(struct fsd_request *r)
 
 static int do_commit(struct fsd_request *r)
 {
-	int rc = fsd_file_commit(r->fsd, r->inode, &r->setattr);
+	int rc = fsd_file_commit(r->client, r->inode, &r->setattr);
 
 	return rc ? rc : put_attr(r, r->inode);
 }

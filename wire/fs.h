@@ -16,6 +16,10 @@
  *   FS_OPEN with O_TRUNC). The requesting client has nothing in flight to the file and has dropped
  *   the map, so it gets no recall. Clients hold maps of open files only.
  *
+ * Sizes: FS_COMMIT names the end of the client's own writes, so a stale size never grows a file. A
+ * truncation is later than the writes of a client that has to return its map. That client sends its
+ * FS_COMMIT before its FS_RETURN, and the donor limits the size to what the truncation left.
+ *
  * FS_ALLOC may leave extents beyond the end of a file, ahead of a writer. The last opener's release
  * frees them, unless FS_FALLOCATE created them.
  *

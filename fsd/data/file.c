@@ -43,8 +43,12 @@ static void zero(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint6
 	}
 }
 
-/* Frees the extents of a range of whole blocks. */
-static int free_range(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
+/*
+ * Frees the extents of a range of whole blocks. @size: the file's size after a truncation, else
+ * UINT64_MAX. A truncation within a block frees nothing, but map holders must learn of it.
+ */
+static int free_range(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end,
+		      uint64_t size)
 {
 	struct fsd_freed *freed;
 	int rc;
@@ -55,11 +59,12 @@ static int free_range(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, 
 	if (!freed)
 		return -ENOMEM;
 	rc = fsd_map_carve(&inode->map, start, end, &freed->map);
-	if (rc || !freed->map.nr) {
+	if (rc || (!freed->map.nr && size == UINT64_MAX)) {
 		fsd_map_fini(&freed->map);
 		free(freed);
 		return rc;
 	}
+	freed->size = size;
 	fsd_handle_recall(fsd, inode, freed);
 	return 0;
 }
@@ -71,7 +76,7 @@ int fsd_file_resize(struct fsd *fsd, struct fsd_inode *inode, uint64_t size)
 	if (size > FSD_FILE_MAX)
 		return -EFBIG;
 	if (size <= inode->size) {
-		rc = free_range(fsd, inode, block_end(size), UINT64_MAX);
+		rc = free_range(fsd, inode, block_end(size), UINT64_MAX, size);
 		if (rc)
 			return rc;
 		zero(fsd, inode, size, block_end(size));
@@ -156,7 +161,7 @@ int fsd_file_fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uin
 
 static int punch(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
 {
-	int rc = free_range(fsd, inode, block_end(start), block_start(end));
+	int rc = free_range(fsd, inode, block_end(start), block_start(end), UINT64_MAX);
 
 	if (!rc)
 		zero(fsd, inode, start, end); /* the partial blocks at both ends */
@@ -191,19 +196,23 @@ int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode,
 	return rc;
 }
 
-int fsd_file_commit(struct fsd *fsd, struct fsd_inode *inode, const struct wire_fs_setattr *set)
+int fsd_file_commit(struct fsd_client *client, struct fsd_inode *inode,
+		    const struct wire_fs_setattr *set)
 {
+	uint64_t size = fsd_handle_size_max(client, inode);
 	int rc;
 
 	if (set->size > FSD_FILE_MAX)
 		return -EFBIG;
 	if (set->mask & FS_SET_SIZE)
 		return -EINVAL;
-	rc = fsd_inode_set(fsd, inode, set);
+	rc = fsd_inode_set(client->fsd, inode, set);
 	if (rc)
 		return rc;
-	if (set->size > inode->size)
-		inode->size = set->size;
+	if (set->size < size)
+		size = set->size;
+	if (size > inode->size)
+		inode->size = size;
 	inode->change++;
 	return 0;
 }
@@ -213,7 +222,7 @@ void fsd_file_trim(struct fsd *fsd, struct fsd_inode *inode)
 	uint64_t end = inode->size > inode->kept_end ? inode->size : inode->kept_end;
 
 	/* Without memory for this, the blocks stay allocated, which is harmless. */
-	(void)free_range(fsd, inode, block_end(end), UINT64_MAX);
+	(void)free_range(fsd, inode, block_end(end), UINT64_MAX, UINT64_MAX);
 }
 
 void fsd_file_free(struct fsd *fsd, struct fsd_inode *inode)

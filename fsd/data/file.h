@@ -24,7 +24,8 @@ int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode,
 		       const struct wire_fs_fallocate *request);
 
 /* Sets size and attributes after a client's writes. Return: 0; -EFBIG; -EINVAL a bad time. */
-int fsd_file_commit(struct fsd *fsd, struct fsd_inode *inode, const struct wire_fs_setattr *set);
+int fsd_file_commit(struct fsd_client *client, struct fsd_inode *inode,
+		    const struct wire_fs_setattr *set);
 
 /* After the last close: frees blocks that were allocated ahead of a writer and not used. */
 void fsd_file_trim(struct fsd *fsd, struct fsd_inode *inode);

@@ -24,6 +24,7 @@ struct fsd_freed {
 	TAILQ_ENTRY(fsd_freed) entry;
 	struct fsd_map map;
 	uint64_t epoch; /* in limbo: clients with a map up to this epoch may still write there */
+	uint64_t size; /* of the file after the truncation that cut this off, else UINT64_MAX */
 };
 
 TAILQ_HEAD(fsd_freed_list, fsd_freed);

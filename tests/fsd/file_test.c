@@ -543,6 +543,62 @@ static void a_return_covers_its_epoch_only(void **state)
 	assert_int_equal(info().bytes_limbo, 0);
 }
 
+static void a_truncation_is_later_than_the_writes_of_a_client_it_recalls(void **state)
+{
+	uint64_t f = new_file("f");
+
+	(void)state;
+	assert_int_equal(do_open(&b, f, 0), 0);
+	assert_int_equal(do_alloc(&b, f, 0, 200000), 0); /* and wrote there */
+	assert_int_equal(do_truncate(&a, f, 0), 0);
+	assert_int_equal(b.nr_told, 1);
+	assert_int_equal(do_commit(&b, f, 200000), 0);
+	assert_int_equal(attr(&b).size, 0);
+	assert_int_equal(do_return(&b, f, b.told[0].recall.epoch), 0);
+	assert_int_equal(do_commit(&b, f, 100), 0); /* of a write with a newer map */
+	assert_int_equal(attr(&b).size, 100);
+}
+
+static void a_truncation_within_a_block_is_recalled(void **state)
+{
+	uint64_t f = new_file("f");
+
+	(void)state;
+	assert_int_equal(do_write(&a, f, 0, "0123456789", 10), 0);
+	assert_int_equal(do_open(&b, f, 0), 0);
+	assert_int_equal(do_map(&b, f, 0, 10), 0);
+	assert_int_equal(do_truncate(&a, f, 5), 0);
+	assert_int_equal(b.nr_told, 1);
+	assert_int_equal(do_commit(&b, f, 20), 0);
+	assert_int_equal(attr(&b).size, 5);
+}
+
+static void a_newer_map_is_for_newer_writes(void **state)
+{
+	uint64_t f = new_file("f");
+
+	(void)state;
+	assert_int_equal(do_open(&b, f, 0), 0);
+	assert_int_equal(do_alloc(&b, f, 0, 200000), 0);
+	assert_int_equal(do_truncate(&a, f, 0), 0);
+	assert_int_equal(do_alloc(&b, f, 0, 200000), 0);
+	assert_int_equal(do_commit(&b, f, 200000), 0);
+	assert_int_equal(attr(&b).size, 200000);
+}
+
+static void a_hole_does_not_limit_the_size(void **state)
+{
+	uint64_t f = new_file("f");
+
+	(void)state;
+	assert_int_equal(do_open(&b, f, 0), 0);
+	assert_int_equal(do_alloc(&b, f, 0, 200000), 0);
+	assert_int_equal(do_fallocate(&a, f, PUNCH, 0, BLOCKS(4)), 0);
+	assert_int_equal(b.nr_told, 1);
+	assert_int_equal(do_commit(&b, f, 200000), 0);
+	assert_int_equal(attr(&b).size, 200000);
+}
+
 static void a_truncating_client_returns_its_own_map(void **state)
 {
 	uint64_t f = shared_file(10);
@@ -588,6 +644,10 @@ int main(void)
 		TEST(a_request_for_memory_in_limbo_waits_a_while),
 		TEST(limbo_ends_with_the_client),
 		TEST(a_return_covers_its_epoch_only),
+		TEST(a_truncation_is_later_than_the_writes_of_a_client_it_recalls),
+		TEST(a_truncation_within_a_block_is_recalled),
+		TEST(a_newer_map_is_for_newer_writes),
+		TEST(a_hole_does_not_limit_the_size),
 		TEST(a_truncating_client_returns_its_own_map),
 	};
 

@@ -36,6 +36,7 @@ struct inode {
 	struct wire_fs_attr attr;
 	unsigned long changes; /* mount.changes when attr was learned */
 	uint64_t size;
+	uint64_t end; /* of this client's writes that the donor may not know; 0: none */
 	uint64_t written; /* bytes since the last commit, to estimate blocks */
 	bool dirty;
 	uint32_t set; /* FS_SET_* of local changes in attr, not sent, ... */

@@ -56,6 +56,7 @@ static void recall_granted(struct rw_gate_pass *pass)
 	struct inode *inode = (struct inode *)((char *)pass - offsetof(struct inode, recall));
 	uint64_t epoch;
 
+	inode_commit_ahead(inode); /* of writes that precede a truncation */
 	pthread_mutex_lock(&inode->lock);
 	map_forget(&inode->map);
 	inode->recalling = false;

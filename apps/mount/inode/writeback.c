@@ -65,8 +65,7 @@ void inode_learn(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	pthread_mutex_lock(&inode->lock);
 	if (!is_older(attr, &inode->attr)) {
-		if (!is_ahead(inode) || !S_ISREG(attr->mode) || attr->size > inode->size)
-			inode->size = attr->size;
+		inode->size = attr->size > inode->end ? attr->size : inode->end;
 		take_attr(inode, attr);
 		inode->changes = atomic_load(&inode->mount->changes);
 	}
@@ -74,10 +73,10 @@ void inode_learn(struct inode *inode, const struct wire_fs_attr *attr)
 }
 
 /*
- * The kernel's pages contain this client's changes. They stay valid if no other client changed the
- * file meanwhile, that is, if attr.change grew by one.
+ * The kernel's pages contain this client's changes. They stay valid if no other client
+ * changed the file meanwhile, that is, if attr.change grew by one.
  */
-static void advance_pages_change(struct inode *inode, const struct wire_fs_attr *attr)
+static void advance_kernel(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	if (attr->change == inode->pages + 1)
 		inode->pages = attr->change;
@@ -86,8 +85,9 @@ static void advance_pages_change(struct inode *inode, const struct wire_fs_attr 
 void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	pthread_mutex_lock(&inode->lock);
-	advance_pages_change(inode, attr);
+	advance_kernel(inode, attr);
 	inode->size = attr->size;
+	inode->end = 0;
 	inode->sent &= ~FS_SET_MTIME; /* truncation sets a later mtime */
 	take_attr(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
@@ -159,6 +159,8 @@ void inode_wrote(struct inode *inode, uint64_t end, uint64_t length)
 	inode->set |= FS_SET_MTIME;
 	inode->written += length;
 	inode->dirty = true;
+	if (end > inode->end)
+		inode->end = end;
 	if (end > inode->size)
 		inode->size = end;
 	pthread_mutex_unlock(&inode->lock);
@@ -184,7 +186,7 @@ static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit)
 		};
 		if (inode->dirty) {
 			commit->head.op = FS_COMMIT;
-			commit->size = inode->size;
+			commit->size = inode->end;
 			inode->sent |= FS_SET_SIZE;
 		}
 		inode->sent |= inode->set;
@@ -199,12 +201,15 @@ static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit)
 static void commit_end(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	pthread_mutex_lock(&inode->lock);
-	if (!--inode->committing)
+	if (!--inode->committing) {
 		inode->sent = 0;
+		if (!inode->dirty)
+			inode->end = 0;
+	}
 	if (!attr) /* accept the donor's next ctime, whatever its value */
 		inode->attr.ctime = (struct wire_fs_time){ 0 };
 	if (attr) {
-		advance_pages_change(inode, attr);
+		advance_kernel(inode, attr);
 		inode->written = 0;
 	}
 	pthread_mutex_unlock(&inode->lock);

@@ -119,6 +119,27 @@ for _ in range(int(sys.argv[2])):
             self.assertEqual(process.wait(60), 0)
         self.assertEqual(read(self.a("file")), b"%08d" % (2 * times))
 
+    def test_a_stale_size_does_not_grow_a_file(self):
+        write(self.a("file"), b"A" * 200000)
+        for finish in (lambda _fd: None, os.fsync, lambda fd: fcntl.flock(fd, fcntl.LOCK_EX)):
+            fd = os.open(self.a("file"), os.O_RDWR)
+            os.truncate(self.b("file"), 0)
+            os.pwrite(fd, b"A" * 10, 0)
+            finish(fd)
+            os.close(fd)
+            self.assertEqual(os.stat(self.b("file")).st_size, 10)
+            self.assertEqual(os.stat(self.a("file")).st_size, 10)
+            os.truncate(self.b("file"), 200000)
+
+    def test_bytes_cut_off_elsewhere_do_not_come_back(self):
+        """Truncation elsewhere also ends sizes that only the writing client knows."""
+        fd = os.open(self.a("file"), os.O_RDWR | os.O_CREAT)
+        os.write(fd, b"A" * 200000)
+        write(self.b("file"), b"short")
+        os.close(fd)
+        for path in (self.a("file"), self.b("file")):
+            self.assertEqual(read(path), b"short")
+
     def test_two_clients_share_a_database(self):
         base = sqlite3.connect(self.a("base.db"))
         base.execute("create table t(a)")
