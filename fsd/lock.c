@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "fsd/client.h"
+#include "fsd/data/file.h"
+#include "fsd/inode.h"
 #include "fsd/lock.h"
 
 #define WAITS_MAX 1024 /* per client */
@@ -175,14 +177,30 @@ static int apply_lock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd
 	return rc;
 }
 
+void fsd_lock_reply(struct fsd_client *client, const struct fsd_inode *inode,
+		    struct wire_fs_locked *locked)
+{
+	*locked = (struct wire_fs_locked){ .reply = fsd_client_reply(client, 0) };
+	fsd_inode_attr(inode, &locked->attr);
+	if (fsd_inode_is_file(inode))
+		locked->last_byte = fsd_file_last_byte(client->fsd, inode);
+}
+
 static void wait_end(struct fsd_wait *wait, int status)
 {
 	struct fsd_client *client = wait->wanted.client;
+	const struct fsd_host *host = &client->fsd->host;
+	struct wire_fs_locked locked;
 
 	TAILQ_REMOVE(&wait->inode->waits, wait, of_inode);
 	TAILQ_REMOVE(&client->waits, wait, of_client);
 	client->nr_waits--;
-	fsd_client_answer(client, wait->call, status);
+	if (status) {
+		fsd_client_answer(client, wait->call, status);
+	} else {
+		fsd_lock_reply(client, wait->inode, &locked);
+		host->answer(host->arg, wait->call, &locked, sizeof(locked));
+	}
 	free(wait);
 }
 

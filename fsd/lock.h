@@ -21,6 +21,10 @@ int fsd_lock_get(struct fsd_client *client, struct fsd_inode *inode, struct wire
 int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode,
 		 const struct wire_fs_lock *lock, void *call, bool *later);
 
+/* The reply to a request whose lock has been set. */
+void fsd_lock_reply(struct fsd_client *client, const struct fsd_inode *inode,
+		    struct wire_fs_locked *locked);
+
 /* A waiting request ends with -EINTR. No error if the lock has been granted already. */
 void fsd_lock_cancel(struct fsd_client *client, struct fsd_inode *inode, uint64_t cancel);
 

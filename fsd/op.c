@@ -353,9 +353,17 @@ static int do_getlk(struct fsd_request *r)
 
 static int do_setlk(struct fsd_request *r)
 {
+	struct wire_fs_locked locked;
+	int rc;
+
 	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
-	return fsd_lock_set(r->client, r->inode, &r->lock, r->call, &r->later);
+	rc = fsd_lock_set(r->client, r->inode, &r->lock, r->call, &r->later);
+	if (rc || r->later)
+		return rc;
+	fsd_lock_reply(r->client, r->inode, &locked);
+	put_bytes(r, &locked.attr, sizeof(locked) - sizeof(locked.reply));
+	return 0;
 }
 
 static int do_cancellk(struct fsd_request *r)

@@ -20,6 +20,9 @@
  * truncation is later than the writes of a client that has to return its map. That client sends its
  * FS_COMMIT before its FS_RETURN, and the donor limits the size to what the truncation left.
  *
+ * Locks: FS_SETLK replies the file's attributes, so that the new holder sees the writes of the
+ * last. A client commits its writes before it gives a lock up.
+ *
  * FS_ALLOC may leave extents beyond the end of a file, ahead of a writer. The last opener's release
  * frees them, unless FS_FALLOCATE created them.
  *
@@ -35,7 +38,7 @@
 
 #include "wire/platform.h"
 
-#define FS_VERSION 1
+#define FS_VERSION 2
 #define FS_MAGIC 0x31536677 /* "wfS1" */
 #define FS_ROOT 1
 #define FS_BLOCK 4096 /* bytes; alignment of extents */
@@ -71,7 +74,7 @@ enum wire_fs_op {
 	FS_LISTXATTR, /* -> names, each followed by a NUL */
 	FS_REMOVEXATTR, /* name -> nothing */
 	FS_GETLK, /* wire_fs_lock -> wire_fs_lock */
-	FS_SETLK, /* wire_fs_lock -> nothing; with FS_LOCK_WAIT answered when granted */
+	FS_SETLK, /* wire_fs_lock -> wire_fs_locked; with FS_LOCK_WAIT answered when granted */
 	FS_CANCELLK, /* wire_fs_lock -> nothing; the FS_SETLK with this @cancel ends with -EINTR */
 	FS_RETURN, /* wire_fs_recall -> nothing; the client holds no map up to that epoch */
 	FS_SHARED, /* -> nothing; the client no longer caches names and attributes */
@@ -264,6 +267,15 @@ struct wire_fs_lock { /* requests set head.op; FS_GETLK's reply has a head of ze
 	uint32_t flags; /* FS_LOCK_* */
 	int32_t status; /* FS_GETLK's reply: 0 */
 };
+
+/* The file at the grant of a lock: what earlier holders of the lock have made of it. */
+struct wire_fs_locked {
+	struct wire_fs_reply reply;
+	struct wire_fs_attr attr;
+	uint8_t last_byte; /* of a regular file; 0 if it is empty */
+	uint8_t zero[7];
+};
+static_assert(sizeof(struct wire_fs_locked) == 120, "wire_fs_locked");
 
 struct wire_fs_recall {
 	struct wire_fs_head head;

@@ -217,6 +217,18 @@ int fsd_file_commit(struct fsd_client *client, struct fsd_inode *inode,
 	return 0;
 }
 
+uint8_t fsd_file_last_byte(const struct fsd *fsd, const struct fsd_inode *inode)
+{
+	struct fsd_map_cursor place = fsd_map_seek(&inode->map, inode->size - 1);
+	const struct wire_fs_extent *e = inode->size ? fsd_map_at(&place) : NULL;
+	const uint8_t *memory;
+
+	if (!e || e->offset >= inode->size)
+		return 0;
+	memory = fsd_space_memory(&fsd->space, e->volume);
+	return memory[inode->size - 1 - e->offset];
+}
+
 void fsd_file_trim(struct fsd *fsd, struct fsd_inode *inode)
 {
 	uint64_t end = inode->size > inode->kept_end ? inode->size : inode->kept_end;

@@ -27,6 +27,9 @@ int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode,
 int fsd_file_commit(struct fsd_client *client, struct fsd_inode *inode,
 		    const struct wire_fs_setattr *set);
 
+/* Return: the last byte, or 0 if the file is empty. */
+uint8_t fsd_file_last_byte(const struct fsd *fsd, const struct fsd_inode *inode);
+
 /* After the last close: frees blocks that were allocated ahead of a writer and not used. */
 void fsd_file_trim(struct fsd *fsd, struct fsd_inode *inode);
 

@@ -199,6 +199,37 @@ static void a_waiter_is_answered_when_the_lock_is_free(void **state)
 	assert_int_equal(second.status, 0);
 }
 
+static void expect_locked(const struct fsd_answer *answer, uint64_t size, uint8_t last_byte)
+{
+	struct wire_fs_locked locked;
+
+	assert_int_equal(answer->status, 0);
+	assert_int_equal(answer->length, sizeof(locked));
+	memcpy(&locked, answer->bytes, sizeof(locked));
+	assert_int_equal(locked.attr.ino, file);
+	assert_int_equal(locked.attr.size, size);
+	assert_int_equal(locked.last_byte, last_byte);
+}
+
+static void a_grant_shows_what_the_last_holder_wrote(void **state)
+{
+	struct fsd_answer waits;
+
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
+	expect_locked(&a.answer, 0, 0);
+	assert_int_equal(wait_for(&b, &waits, 2, F_WRLCK, 0, 9, 0), PENDING);
+	assert_int_equal(do_write(&a, file, 5000, "xyz", 3), 0);
+	assert_int_equal(set(&a, 1, F_UNLCK, 0, 9), 0);
+	expect_locked(&waits, 5003, 'z');
+	assert_int_equal(do_truncate(&b, file, 7000), 0);
+	assert_int_equal(set(&b, 2, F_RDLCK, 0, 9), 0);
+	expect_locked(&b.answer, 7000, 0);
+	assert_int_equal(do_truncate(&b, file, 1 << 20), 0);
+	assert_int_equal(set(&a, 1, F_RDLCK, 0, 9), 0);
+	expect_locked(&a.answer, 1 << 20, 0); /* in a hole */
+}
+
 static void a_waiter_can_be_cancelled(void **state)
 {
 	struct wire_fs_lock cancel;
@@ -319,6 +350,7 @@ int main(void)
 		TEST(a_conflict_is_reported),
 		TEST(one_number_at_two_clients_is_two_owners),
 		TEST(a_waiter_is_answered_when_the_lock_is_free),
+		TEST(a_grant_shows_what_the_last_holder_wrote),
 		TEST(a_waiter_can_be_cancelled),
 		TEST(a_deadlock_is_reported),
 		TEST(locks_go_with_the_last_open),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "apps/mount/fuse/io.h"
+#include "apps/mount/fuse/kernel_cache.h"
 #include "apps/mount/fuse/privilege.h"
 
 #define PIECES_MAX 16 /* pieces started at a time */
@@ -57,6 +58,19 @@ static enum io_step next_piece(struct io *io, struct io_piece *piece)
 	return STEP_GO;
 }
 
+/*
+ * Another client has truncated the file, and the kernel's size is too large. Nothing but a request
+ * of the kernel's own can lower it, so the append goes to the right place from here. The
+ * kernel's pages are wrong from there on. Inode's lock held. Returns the new end.
+ */
+static uint64_t move_append(struct io *io)
+{
+	io->offset = io->inode->size;
+	io->inode->pages = 0;
+	io->moved = true;
+	return io->offset + io->length;
+}
+
 /* Determines the length, inside the gate. Inode's lock held. */
 static enum io_step begin_io(struct io *io)
 {
@@ -64,6 +78,8 @@ static enum io_step begin_io(struct io *io)
 	uint64_t end = io->offset + io->length;
 
 	if (io->write) {
+		if (io->append && io->offset > inode->size)
+			end = move_append(io);
 		io->sequential = io->offset && io->offset == inode->next_offset;
 		inode->next_offset = end;
 	} else if (end > inode->size) {
@@ -146,6 +162,7 @@ static bool start_pieces(struct io *io, const struct io_piece *pieces, unsigned 
 static void finish_io(struct io *io, int rc)
 {
 	struct mount *m = io->mount;
+	const uint64_t ino = io->inode->ino;
 
 	if (!rc && io->write)
 		inode_wrote(io->inode, io->offset + io->length, io->length);
@@ -157,6 +174,8 @@ static void finish_io(struct io *io, int rc)
 		fuse_reply_write(io->req, io->length);
 	else
 		fuse_reply_buf(io->req, io->buffer->data, io->length);
+	if (io->moved) /* only now, because the kernel holds the pages until the reply */
+		kernel_cache_drop(m, ino, io->offset);
 	buffer_put(m, io->buffer);
 	mount_end(m);
 }
@@ -212,6 +231,8 @@ static void transfer(fuse_req_t req, size_t size, off_t offset, struct fuse_file
 		.buffer = buffer,
 		.write = write,
 		.direct = fi->flags & O_DIRECT,
+		.append = write && !fi->writepage && atomic_load(&mount_of(req)->share.shared) &&
+			  (fi->flags & (O_APPEND | O_DIRECT)) == O_APPEND,
 		.offset = (uint64_t)offset,
 		.length = size,
 	};

@@ -13,7 +13,9 @@ struct io {
 	struct buffer *buffer;
 	bool write;
 	bool direct; /* O_DIRECT: the kernel has not checked the end of the file */
+	bool append; /* through the kernel's pages, whose size may be too large */
 	bool begun;
+	bool moved; /* an append, to the donor's end of the file */
 	bool sequential; /* a write that continues the previous one */
 	uint64_t offset; /* in the file */
 	uint64_t length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Locks, held at the donor. Programs on several clients synchronise through locks: an unlock first
- * commits this client's writes, and a lock drops stale pages.
+ * Locks, held at the donor. Programs on several clients synchronise through locks: a change of a
+ * lock first commits this client's writes, and a grant corrects the kernel's pages and size.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include <sys/file.h>
 
 #include "apps/mount/donor/call.h"
+#include "apps/mount/fuse/kernel_cache.h"
 #include "apps/mount/fuse/ops.h"
 
 /* A lock request until it is granted or refused. */
@@ -18,6 +19,7 @@ struct waiter {
 	fuse_req_t req;
 	uint64_t cancel;
 	bool locks; /* false: an unlock */
+	struct wire_fs_locked locked; /* once granted */
 };
 
 static struct wire_fs_lock make_lock(uint64_t ino, uint64_t owner, const struct flock *lock)
@@ -58,29 +60,6 @@ void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct 
 	fuse_reply_lock(req, lock);
 }
 
-/*
- * Drops the kernel's pages if another client has changed the file. The notification waits for reads
- * of these pages, so it must not run once the receiving threads have stopped: it would wait
- * forever.
- */
-static void look_again(struct mount *m, struct inode *inode)
-{
-	struct donor_message q;
-	struct wire_fs_attr attr;
-	bool stale;
-
-	call_begin(&q, FS_GETATTR, inode->ino, sizeof(struct wire_fs_head), NULL);
-	if (call_attr(m, &q, &attr))
-		return;
-	inode_learn(inode, &attr);
-	pthread_mutex_lock(&inode->lock);
-	stale = inode->pages != attr.change;
-	inode->pages = attr.change;
-	pthread_mutex_unlock(&inode->lock);
-	if (stale && atomic_load(&m->loop.running))
-		fuse_lowlevel_notify_inval_inode(m->fuse, inode->ino, 0, 0);
-}
-
 static void reply_granted(struct waiter *w)
 {
 	fuse_reply_err(w->req, 0);
@@ -88,23 +67,31 @@ static void reply_granted(struct waiter *w)
 	free(w);
 }
 
-static void look_and_grant(struct deferred_work *work)
+static void refresh_and_grant(struct deferred_work *work)
 {
 	struct waiter *w;
 
 	memcpy(&w, work->arg, sizeof(w));
-	look_again(w->mount, w->inode);
+	kernel_cache_refresh(w->inode, &w->locked);
 	reply_granted(w);
 	deferred_work_free(work);
 }
 
-static void end_wait(struct waiter *w, int status)
+/* The holder of a lock must see what the last holder wrote. */
+static void granted(struct waiter *w)
 {
-	if (!status && w->locks && atomic_load(&w->mount->share.shared) &&
-	    !deferred_work_add(w->mount, look_and_grant, &w, sizeof(w)))
-		return;
-	if (!status) {
+	inode_learn(w->inode, &w->locked.attr);
+	if (!w->locks || !atomic_load(&w->mount->share.shared) ||
+	    !kernel_cache_is_stale(w->inode, &w->locked) ||
+	    deferred_work_add(w->mount, refresh_and_grant, &w, sizeof(w)))
 		reply_granted(w);
+}
+
+static void end_wait(struct waiter *w, int status, const void *reply)
+{
+	if (!status) {
+		memcpy(&w->locked, reply, sizeof(w->locked));
+		granted(w);
 		return;
 	}
 	op_reply(w->req, status);
@@ -112,12 +99,14 @@ static void end_wait(struct waiter *w, int status)
 	free(w);
 }
 
+#define LOCKED_BODY (sizeof(struct wire_fs_locked) - sizeof(struct wire_fs_reply))
+
 static void answered(void *arg, int status, const void *reply, size_t length)
 {
 	struct waiter *w = arg;
 
 	fuse_req_interrupt_func(w->req, NULL, NULL);
-	end_wait(w, call_status(status, reply, length, 0));
+	end_wait(w, call_status(status, reply, length, LOCKED_BODY), reply);
 }
 
 /* Held while a request is sent, so that its cancel cannot reach the donor first. */
@@ -165,6 +154,7 @@ static void set_lock(fuse_req_t req, struct inode *inode, const struct wire_fs_l
 	static atomic_ullong cancels;
 	struct waiter *w = malloc(sizeof(*w));
 	struct donor_message q;
+	struct donor_reply reply;
 	struct wire_fs_lock *set = call_begin(&q, FS_SETLK, inode->ino, sizeof(*set), req);
 	struct wire_fs_head head = set->head;
 
@@ -184,12 +174,11 @@ static void set_lock(fuse_req_t req, struct inode *inode, const struct wire_fs_l
 	set->cancel = w->cancel;
 
 	inode_ref(inode);
-	if (!w->locks)
-		inode_commit_ahead(inode);
+	inode_commit_ahead(inode);
 	if (lock->flags & FS_LOCK_WAIT)
 		wait_for_lock(w, set);
 	else
-		end_wait(w, call_plain(w->mount, &q));
+		end_wait(w, call(w->mount, &q, &reply, LOCKED_BODY), reply.bytes);
 }
 
 void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,

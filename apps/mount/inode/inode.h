@@ -47,6 +47,7 @@ struct inode {
 	unsigned int opens;
 	int error; /* of a commit without a waiter, for the next fsync or close */
 	uint64_t pages; /* the attr.change for which the kernel's pages are valid */
+	uint64_t sized; /* the attr.change for which the kernel's size is not too small */
 
 	struct rw_gate gate;
 	struct map map;

@@ -73,13 +73,15 @@ void inode_learn(struct inode *inode, const struct wire_fs_attr *attr)
 }
 
 /*
- * The kernel's pages contain this client's changes. They stay valid if no other client
+ * The kernel's pages and size contain this client's changes. They stay valid if no other client
  * changed the file meanwhile, that is, if attr.change grew by one.
  */
 static void advance_kernel(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	if (attr->change == inode->pages + 1)
 		inode->pages = attr->change;
+	if (attr->change == inode->sized + 1)
+		inode->sized = attr->change;
 }
 
 void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr)

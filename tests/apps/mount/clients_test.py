@@ -119,6 +119,78 @@ for _ in range(int(sys.argv[2])):
             self.assertEqual(process.wait(60), 0)
         self.assertEqual(read(self.a("file")), b"%08d" % (2 * times))
 
+    def append_from_both(self, lock, reopen):
+        """Both clients append records by turns under a lock. Returns the records of the file."""
+        append = """
+import fcntl, os, sys
+path, mark, lock, reopen, times = sys.argv[1:]
+lock = getattr(fcntl, lock)
+fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+for number in range(int(times)):
+    if reopen == "True":
+        os.close(fd)
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    lock(fd, fcntl.LOCK_EX)
+    os.write(fd, b"%s %0*d\\n" % (mark.encode(), 5 + number % 200, number))
+    lock(fd, fcntl.LOCK_UN)
+"""
+        name = f"{lock}-{reopen}"
+        write(self.a(name), b"")
+        times = scaled(200)
+        writers = [subprocess.Popen([sys.executable, "-c", append, path, mark, lock, str(reopen),
+                                     str(times)])
+                   for path, mark in ((self.a(name), "a"), (self.b(name), "b"))]
+        for writer in writers:
+            self.assertEqual(writer.wait(100), 0)
+        whole = sorted((mark, number) for mark in "ab" for number in range(times))
+        for path in (self.a(name), self.b(name)):
+            records = [line.split() for line in read(path).splitlines()]
+            self.assertEqual(sorted((mark.decode(), int(number)) for mark, number in records),
+                             whole)
+
+    def test_appends_under_a_lock_are_kept(self):
+        for lock in ("flock", "lockf"):
+            for reopen in (False, True):
+                with self.subTest(lock=lock, reopen=reopen):
+                    self.append_from_both(lock, reopen)
+
+    def test_an_append_after_a_truncation_elsewhere_is_at_the_end(self):
+        write(self.a("file"), b"A" * 10000)
+        fd = os.open(self.a("file"), os.O_RDWR | os.O_APPEND)
+        self.assertEqual(len(os.read(fd, 20000)), 10000)
+        with open(self.b("file"), "r+b") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            other.truncate(5)
+            fcntl.flock(other, fcntl.LOCK_UN)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.write(fd, b"B" * 5000)
+        os.write(fd, b"C" * 5000)
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        text = b"A" * 5 + b"B" * 5000 + b"C" * 5000
+        self.assertEqual(os.fstat(fd).st_size, len(text))
+        os.close(fd)
+        for path in (self.a("file"), self.b("file")):
+            self.assertEqual(read(path), text)
+
+    def test_a_lock_shows_a_size_that_shrank(self):
+        write(self.a("file"), b"A" * 10000)
+        with open(self.a("file"), "r+b", buffering=0) as file:
+            self.assertEqual(len(file.read()), 10000)
+            os.truncate(self.b("file"), 5000)
+            fcntl.flock(file, fcntl.LOCK_SH)
+            self.assertEqual(os.pread(file.fileno(), 20000, 4000), b"A" * 1000)
+            self.assertEqual(os.pread(file.fileno(), 100, 6000), b"")
+
+    def test_a_weaker_lock_shows_what_was_written(self):
+        write(self.a("file"), b"")
+        with open(self.a("file"), "r+b", buffering=0) as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            file.write(b"A" * 100)
+            fcntl.lockf(file, fcntl.LOCK_SH)
+            with open(self.b("file"), "rb") as other:
+                fcntl.lockf(other, fcntl.LOCK_SH)
+                self.assertEqual(os.fstat(other.fileno()).st_size, 100)
+
     def test_a_stale_size_does_not_grow_a_file(self):
         write(self.a("file"), b"A" * 200000)
         for finish in (lambda _fd: None, os.fsync, lambda fd: fcntl.flock(fd, fcntl.LOCK_EX)):
