@@ -7,7 +7,11 @@
 #include "fsd/inode.h"
 #include "fsd/deferred.h"
 
-#define SHARE_TIMEOUT_NS (5 * 1000000000ull)
+/*
+ * By then a living client has answered FS_SHARE, and the cached entries of a silent client have
+ * expired: no entry lives longer than FS_ALONE_MS after its request.
+ */
+#define SHARE_TIMEOUT_NS (3 * FS_ALONE_MS * 1000000ull)
 
 static bool is_alone(const struct fsd_client *client)
 {
@@ -54,15 +58,6 @@ static void answer_mount(struct fsd_client *client)
 	reply.reply = fsd_client_reply(client, 0);
 	fsd_inode_attr(fsd->root, &reply.root);
 	fsd->host.answer(fsd->host.arg, call, &reply, sizeof(reply));
-}
-
-static void mount_failed(struct fsd_client *client, int status)
-{
-	void *call = client->mount_call;
-
-	client->state = FSD_NEW;
-	client->mount_call = NULL;
-	fsd_client_answer(client, call, status);
 }
 
 static bool someone_caches(const struct fsd_client *client)
@@ -146,7 +141,7 @@ void fsd_leave(struct fsd_client *client)
 	struct fsd *fsd = client->fsd;
 
 	if (client->state == FSD_MOUNTING)
-		mount_failed(client, -ECONNRESET);
+		fsd_client_answer(client, client->mount_call, -ECONNRESET);
 	fsd_deferred_drop(client);
 	fsd_handle_drop_client(client);
 	TAILQ_REMOVE(&fsd->clients, client, entry);
@@ -167,16 +162,16 @@ uint64_t fsd_deadline_ns(const struct fsd *fsd)
 }
 
 /*
- * A stopped client blocks other mounts until the donor declares the client dead. Mounts that wait
- * too long fail.
+ * A client that was asked to share and has not answered loses the right to cache. Its next replies
+ * say that it shares, until it answers FS_SHARED.
  */
 void fsd_expired(struct fsd *fsd)
 {
-	uint64_t now = fsd->host.clock_ns(fsd->host.arg);
 	struct fsd_client *client;
 
-	TAILQ_FOREACH(client, &fsd->clients, entry) {
-		if (client->state == FSD_MOUNTING && client->mount_deadline_ns <= now)
-			mount_failed(client, -EBUSY);
-	}
+	if (fsd_deadline_ns(fsd) > fsd->host.clock_ns(fsd->host.arg))
+		return;
+	TAILQ_FOREACH(client, &fsd->clients, entry)
+		client->caches &= !client->asked_to_share;
+	answer_waiting_mounts(fsd);
 }

@@ -4,7 +4,7 @@
  *
  * A client that is alone may cache names and attributes. Before a second client's mount is
  * answered, the server asks the caching client to share, and the mount waits for the client's
- * answer.
+ * answer, at most until everything cached has expired.
  */
 #ifndef WEIR_FSD_CLIENT_H
 #define WEIR_FSD_CLIENT_H

@@ -29,7 +29,8 @@
  * Caching: a client that is alone in mounting may cache names and attributes for FS_ALONE_MS.
  * Before the donor answers a second FS_MOUNT, it sends FS_SHARE to the first client. The first
  * client answers FS_SHARED once the kernel's cached entries have expired. From then on no client
- * caches them: close-to-open.
+ * caches them: close-to-open. FS_ALONE_MS count from the request, so a client that does not answer
+ * has nothing cached either, and the donor waits no longer than three times as long.
  *
  * Little-endian, packed by hand, sizes asserted. Strings carry their length and no NUL.
  */

@@ -108,19 +108,38 @@ static void a_client_asked_to_share_answers_before_it_caches_again(void **state)
 	assert_false(a.answer.shared);
 }
 
-static void a_mount_that_waits_too_long_is_refused(void **state)
+static void a_silent_client_loses_the_right_to_cache(void **state)
 {
 	(void)state;
 	assert_int_equal(fsd_deadline_ns(host.fsd), FSD_NEVER);
 	peer_join(&b, &host);
-	assert_in_range(fsd_deadline_ns(host.fsd), host.now_ns, host.now_ns + 5000000000);
+	assert_in_range(fsd_deadline_ns(host.fsd), host.now_ns + FS_ALONE_MS * 1000000ull,
+			host.now_ns + 4000000000);
 	fsd_expired(host.fsd);
 	assert_int_equal(b.answer.times, 0);
 	host.now_ns = fsd_deadline_ns(host.fsd);
 	fsd_expired(host.fsd);
-	assert_int_equal(b.answer.status, -EBUSY);
+	assert_int_equal(b.answer.times, 1);
+	assert_int_equal(b.answer.status, 0);
+	assert_true(b.answer.shared);
 	assert_int_equal(fsd_deadline_ns(host.fsd), FSD_NEVER);
-	assert_int_equal(do_getattr(&b, FS_ROOT), -EPROTO);
+	assert_int_equal(do_getattr(&b, FS_ROOT), 0);
+	peer_join(&c, &host); /* does not wait for a again */
+	assert_int_equal(c.answer.times, 1);
+}
+
+static void a_silent_client_that_wakes_answers_before_it_caches_again(void **state)
+{
+	(void)state;
+	peer_join(&b, &host);
+	host.now_ns = fsd_deadline_ns(host.fsd);
+	fsd_expired(host.fsd);
+	peer_leave(&b);
+	assert_int_equal(do_getattr(&a, FS_ROOT), 0);
+	assert_true(a.answer.shared);
+	assert_int_equal(shared(&a), 0);
+	assert_int_equal(do_getattr(&a, FS_ROOT), 0);
+	assert_false(a.answer.shared);
 }
 
 static void a_waiting_client_that_leaves_is_answered(void **state)
@@ -182,7 +201,8 @@ int main(void)
 		TEST(a_mount_does_not_wait_for_a_client_that_leaves),
 		TEST(the_last_client_may_cache_again),
 		TEST(a_client_asked_to_share_answers_before_it_caches_again),
-		TEST(a_mount_that_waits_too_long_is_refused),
+		TEST(a_silent_client_loses_the_right_to_cache),
+		TEST(a_silent_client_that_wakes_answers_before_it_caches_again),
 		TEST(a_waiting_client_that_leaves_is_answered),
 		TEST(a_mount_is_checked),
 		TEST(clients_learn_chunks_as_the_volume_grows),

@@ -54,12 +54,12 @@ int call_status(int status, const void *reply, size_t length, size_t body_min)
 
 int call(struct mount *m, const struct donor_message *q, struct donor_reply *reply, size_t body_min)
 {
-	unsigned int phase = sharing_phase(&m->share);
+	const struct sharing_request request = sharing_note_request(&m->share);
 	int rc = weir_call(m->session, q->bytes, q->length, reply->bytes, sizeof(reply->bytes),
 			   &reply->length);
 
 	if (!rc && reply->length >= sizeof(reply->head))
-		sharing_note_reply(&m->share, phase, reply->head.shared);
+		sharing_note_reply(&m->share, request, reply->head.shared);
 	return call_status(rc, reply->bytes, reply->length, body_min);
 }
 

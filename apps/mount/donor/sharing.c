@@ -7,10 +7,12 @@
 
 #include "apps/mount/donor/call.h"
 #include "apps/mount/mount.h"
+#include "lib/base/clock.h"
 
 /* Allows for delays of a thread between a reply "alone" and its own reply to the kernel. */
 #define MARGIN_MS 200
 #define EXPIRY_MS (FS_ALONE_MS + MARGIN_MS)
+#define NS_PER_MS 1000000ull
 
 int sharing_init(struct sharing *share)
 {
@@ -23,14 +25,22 @@ void sharing_fini(struct sharing *share)
 	close(share->fd);
 }
 
-void sharing_note_reply(struct sharing *share, unsigned int phase, bool shared)
+struct sharing_request sharing_note_request(const struct sharing *share)
 {
+	return (struct sharing_request){ atomic_load(&share->phase), weir_now_ns() };
+}
+
+void sharing_note_reply(struct sharing *share, struct sharing_request request, bool shared)
+{
+	const unsigned int phase = request.phase;
+
 	if (shared) {
 		atomic_store(&share->shared, true);
 		return;
 	}
 	if (phase % 2 || phase != atomic_load(&share->phase))
 		return;
+	atomic_store(&share->alone_ns, request.sent_ns + FS_ALONE_MS * NS_PER_MS);
 	atomic_store(&share->shared, false);
 	/*
 	 * An FS_SHARE may have arrived meanwhile. sharing_warned() begins a phase, then sets
@@ -79,5 +89,7 @@ void sharing_answer(struct mount *m)
 
 double sharing_cache_seconds(const struct sharing *share)
 {
-	return atomic_load(&share->shared) ? 0.0 : FS_ALONE_MS / 1000.0;
+	const uint64_t now_ns = weir_now_ns(), alone_ns = atomic_load(&share->alone_ns);
+
+	return atomic_load(&share->shared) || alone_ns < now_ns ? 0.0 : (alone_ns - now_ns) / 1e9;
 }

@@ -4,30 +4,34 @@
  *
  * Each reply of the donor says so, and the donor warns (FS_SHARE) before it admits a second client.
  * A reply in flight at that moment may still say "alone". Each FS_SHARE therefore begins a new
- * phase, and replies to requests of earlier phases are ignored.
+ * phase, and replies to requests of earlier phases are ignored. A client that was stopped may hear
+ * FS_SHARE late, so the right to cache ends FS_ALONE_MS after the request whose reply gave it.
  */
 #ifndef WEIR_APPS_MOUNT_DONOR_SHARING_H
 #define WEIR_APPS_MOUNT_DONOR_SHARING_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct sharing {
 	atomic_bool shared;
 	atomic_uint phase; /* odd between an FS_SHARE and its answer */
+	atomic_ullong alone_ns; /* until then this client is known to be alone */
 	int fd; /* a timerfd: readable when the answer is due */
 };
 
 int sharing_init(struct sharing *share);
 void sharing_fini(struct sharing *share);
 
-static inline unsigned int sharing_phase(const struct sharing *share)
-{
-	return atomic_load(&share->phase);
-}
+/* The mount's memory of a request until its reply. */
+struct sharing_request {
+	unsigned int phase;
+	uint64_t sent_ns;
+};
 
-/* Notes the reply to a request sent in @phase. */
-void sharing_note_reply(struct sharing *share, unsigned int phase, bool shared);
+struct sharing_request sharing_note_request(const struct sharing *share);
+void sharing_note_reply(struct sharing *share, struct sharing_request request, bool shared);
 
 struct mount;
 
@@ -39,7 +43,7 @@ void sharing_warned(struct mount *m);
 /* Sends the answer if the timer has expired. Context: the main thread. */
 void sharing_answer(struct mount *m);
 
-/* How long the kernel may cache a reply sent now. */
+/* How long the kernel may cache a reply sent now; 0 while clients share. */
 double sharing_cache_seconds(const struct sharing *share);
 
 #endif

@@ -9,7 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from world import FsTest, main, read, scaled, write
+from world import PROMPT_SECONDS, FsTest, main, read, scaled, write
 
 
 class TwoClients(FsTest):
@@ -276,6 +276,25 @@ with open("file", "r+b") as file:
             process.stdin.close()
         self.assertEqual(second.result().unmount(), 0)
         self.assertLess(longest, 0.6)
+
+    def test_a_stopped_client_keeps_nobody_out(self):
+        write("file", b"old")
+        os.stat("file")
+        first = self.world.clients[0]
+        first.stop()
+        self.addCleanup(first.go_on)
+        begin = time.monotonic()
+        second = self.world.mount()
+        self.assertLess(time.monotonic() - begin, PROMPT_SECONDS)
+        name = os.path.basename(self.dir)
+        write(os.path.join(second / name, "file"), b"longer")
+        write(os.path.join(second / name, "new"), b"new")
+        first.go_on()
+        self.assertEqual(read("file"), b"longer")
+        self.assertEqual(sorted(os.listdir(".")), ["file", "new"])
+        write("file", b"the last")
+        self.assertEqual(read(os.path.join(second / name, "file")), b"the last")
+        self.assertEqual(second.unmount(), 0)
 
     def test_a_later_client_sees_attributes_set_on_an_open_file(self):
         with open("file", "wb") as file:

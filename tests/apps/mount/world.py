@@ -75,6 +75,17 @@ def is_mount_point(path):
         return any(line.split()[4] == path for line in file)
 
 
+def stop_process(process):
+    """Stops every thread of a process before it returns."""
+    tasks = f"/proc/{process.pid}/task"
+
+    def is_stopped(task):
+        with open(f"{tasks}/{task}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "T"
+    process.send_signal(signal.SIGSTOP)
+    assert until(lambda: all(is_stopped(task) for task in os.listdir(tasks)))
+
+
 class Client:
     """A mounted donor."""
 
@@ -102,6 +113,12 @@ class Client:
 
     def __truediv__(self, name):
         return os.path.join(self.path, name)
+
+    def stop(self):
+        stop_process(self.process)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
 
     def unmount(self):
         """Unmounts, and returns the exit status of the process, which must end on its own."""
@@ -148,14 +165,7 @@ class World:
         self.donor.wait(PATIENCE_SECONDS)
 
     def stop_donor(self):
-        """Stops every thread of the donor before it returns."""
-        tasks = f"/proc/{self.donor.pid}/task"
-
-        def is_stopped(task):
-            with open(f"{tasks}/{task}/stat", encoding="ascii") as file:
-                return file.read().rsplit(")", 1)[1].split()[0] == "T"
-        self.donor.send_signal(signal.SIGSTOP)
-        assert until(lambda: all(is_stopped(task) for task in os.listdir(tasks)))
+        stop_process(self.donor)
 
     def destroy(self):
         for client in self.clients:
