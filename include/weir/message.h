@@ -5,6 +5,7 @@
 #ifndef WEIR_MESSAGE_H
 #define WEIR_MESSAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -66,6 +67,19 @@ int weir_send(struct weir_session *session, const void *data, size_t length);
  */
 int weir_call(struct weir_session *session, const void *data, size_t length, void *reply,
 	      size_t reply_max, size_t *reply_length);
+
+/**
+ * weir_call_while() - weir_call() without a timeout
+ * @goes_on: asked after the session's timeout without a reply, and ten times a second from then on;
+ *	false ends the wait. Must not block
+ * @arg: for @goes_on
+ *
+ * Context: Any thread outside callbacks; sleeps.
+ * Return: as weir_call() without -ETIMEDOUT, or -ECANCELED @goes_on ended the wait: the outcome is
+ * unknown.
+ */
+int weir_call_while(struct weir_session *session, const void *data, size_t length, void *reply,
+		    size_t reply_max, size_t *reply_length, bool (*goes_on)(void *arg), void *arg);
 
 /* The reply to a weir_call_async(): @status and, if 0, the bytes, valid during the call. */
 typedef void weir_reply_fn(void *arg, int status, const void *reply, size_t length);

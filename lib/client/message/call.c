@@ -10,6 +10,8 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 
+#define ASK_NS (100 * WEIR_NS_PER_MS) /* between questions of weir_call_while() */
+
 int weir_calls_init(struct weir_calls *calls)
 {
 	struct weir_call_entry *entries = calloc(WIRE_CONTROL_CALLS_MAX, sizeof(*entries));
@@ -133,23 +135,33 @@ static int send_call(struct weir_session *session, enum wire_control_kind kind, 
 	return 0;
 }
 
-static int call_and_wait(struct weir_session *session, enum wire_control_kind kind,
-			 const void *data, size_t length, uint64_t hold, struct weir_answer *answer)
+static int begin_call(struct weir_session *session, enum wire_control_kind kind, const void *data,
+		      size_t length, uint64_t timeout_ns, uint64_t hold, struct weir_answer *answer)
 {
 	int rc;
 
 	weir_session_lock(session);
-	rc = send_call(session, kind, data, length, session->options.timeout_ns, hold,
+	rc = send_call(session, kind, data, length, timeout_ns, hold,
 		       (struct weir_caller){ .answer = answer });
-	if (rc) {
-		weir_dispatch(session);
-		return rc;
-	}
-	weir_pump_leave_to_waiters(session);
+	if (!rc)
+		weir_pump_leave_to_waiters(session);
 	weir_dispatch(session);
-	/* send_call() has set the deadline. After the wait no thread may write to @answer. */
+	return rc;
+}
+
+/* A call ends by its deadline at the latest. After the wait no thread may write to @answer. */
+static int wait_for_answer(struct weir_session *session, struct weir_answer *answer)
+{
 	weir_waiter_wait(&answer->waiter, session, &session->call_idle_time, UINT64_MAX);
 	return answer->waiter.status;
+}
+
+static int call_and_wait(struct weir_session *session, enum wire_control_kind kind,
+			 const void *data, size_t length, uint64_t hold, struct weir_answer *answer)
+{
+	int rc = begin_call(session, kind, data, length, session->options.timeout_ns, hold, answer);
+
+	return rc ? rc : wait_for_answer(session, answer);
 }
 
 int weir_call(struct weir_session *session, const void *data, size_t length, void *reply,
@@ -159,6 +171,42 @@ int weir_call(struct weir_session *session, const void *data, size_t length, voi
 	int rc;
 
 	rc = call_and_wait(session, WIRE_APP_CALL, data, length, 0, &answer);
+	if (!rc && reply_length)
+		*reply_length = answer.length;
+	return rc;
+}
+
+/* Ends the call unless its reply has just come. */
+static void abandon_call(struct weir_session *session, const struct weir_answer *answer)
+{
+	struct weir_calls *calls = &session->calls;
+	unsigned int i;
+
+	weir_session_lock(session);
+	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++)
+		if (calls->callers[i].answer == answer && weir_call_table_abandon(&calls->table, i))
+			end_call(session, i, -ECANCELED, NULL, NULL);
+	weir_pump_leave_to_waiters(session);
+	weir_dispatch(session);
+}
+
+int weir_call_while(struct weir_session *session, const void *data, size_t length, void *reply,
+		    size_t reply_max, size_t *reply_length, bool (*goes_on)(void *arg), void *arg)
+{
+	struct weir_answer answer = { WEIR_WAITER_INIT, reply, reply_max, 0 };
+	uint64_t until_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
+	int rc = begin_call(session, WIRE_APP_CALL, data, length, UINT64_MAX, 0, &answer);
+
+	if (rc)
+		return rc;
+	while (!weir_waiter_wait(&answer.waiter, session, &session->call_idle_time, until_ns)) {
+		if (!goes_on(arg)) {
+			abandon_call(session, &answer);
+			break;
+		}
+		until_ns = weir_now_ns() + ASK_NS;
+	}
+	rc = wait_for_answer(session, &answer);
 	if (!rc && reply_length)
 		*reply_length = answer.length;
 	return rc;

@@ -160,6 +160,32 @@ static void count_answer(void *arg, int status, const void *reply, size_t length
 	tally_done(&answers->tally, status);
 }
 
+static bool goes_on(void *arg)
+{
+	int *asked = arg;
+
+	return ++*asked < 3;
+}
+
+static void a_call_may_wait_as_long_as_its_caller_wants(void **in)
+{
+	const struct weir_session_options impatient = { .timeout_ns = 2 * SECOND_NS };
+	struct message_state *s = *in;
+	struct weir_session *session = session_to(&s->donor, &impatient);
+	uint64_t begin_ns = now_ns();
+	char reply[8];
+	size_t length;
+	int asked = 0;
+
+	assert_int_equal(weir_call_while(session, "n", 1, reply, 8, &length, goes_on, &asked),
+			 -ECANCELED);
+	assert_int_equal(asked, 3);
+	assert_in_range(now_ns() - begin_ns, 2 * SECOND_NS + SECOND_NS / 5, 5 * SECOND_NS);
+	assert_int_equal(weir_call_while(session, "e1", 2, reply, 8, &length, goes_on, &asked), 0);
+	assert_int_equal(length, 2);
+	weir_session_close(session);
+}
+
 static void answers_may_come_later(void **in)
 {
 	struct message_state *s = *in;
@@ -330,6 +356,7 @@ int main(void)
 		cmocka_unit_test(messages_come_back_in_order),
 		cmocka_unit_test(a_flood_arrives_whole),
 		cmocka_unit_test(an_unanswered_call_times_out),
+		cmocka_unit_test(a_call_may_wait_as_long_as_its_caller_wants),
 		cmocka_unit_test(answers_may_come_later),
 		cmocka_unit_test(an_async_call_has_its_own_time),
 		cmocka_unit_test(an_answer_is_not_slept_through),
