@@ -27,6 +27,8 @@
 #include "apps/mount/mountpoint.h"
 
 #define THREADS_DEFAULT 4
+#define TIMEOUT_DEFAULT 5
+#define TIMEOUT_MAX 86400
 /* The device number of /dev/fuse, fixed by the kernel. */
 #define FUSE_MAJOR 10
 #define FUSE_MINOR 229
@@ -46,6 +48,10 @@ static const struct cmdline_option mount_options[] = {
 	  CMDLINE_FLAG(struct mount_options, allow_other) },
 	{ "threads", 't', "N", "receiving threads, 1 to 64; default 4",
 	  CMDLINE_UINT(struct mount_options, threads, 1, LOOP_THREADS_MAX) },
+	{ "timeout", 'T', "SECONDS", "longest wait for the donor, then EIO; default 5",
+	  CMDLINE_UINT(struct mount_options, timeout, 1, TIMEOUT_MAX) },
+	{ "hard", 'H', NULL, "wait for ever; after the timeout a signal ends the wait",
+	  CMDLINE_FLAG(struct mount_options, hard) },
 	CLIENT_KEY_OPTION(struct mount_options, key_path),
 	DEVICE_OPTION(struct mount_options, device),
 	{ NULL },
@@ -178,6 +184,7 @@ int cmd_mount(int argc, char **argv)
 	struct mount_options options = {
 		.cmd = argv[0],
 		.threads = THREADS_DEFAULT,
+		.timeout = TIMEOUT_DEFAULT,
 		.allow_other = geteuid() == 0,
 	};
 	char mountpoint[PATH_MAX];

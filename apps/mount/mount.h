@@ -30,9 +30,6 @@
 #include "apps/mount/donor/volume.h"
 
 #define MOUNT_TRANSFER_MAX (1u << 20) /* bytes per read or write; FUSE's own limit */
-/* per call or transfer; with a dead donor, the result is then EIO */
-#define MOUNT_TIMEOUT_NS 5000000000ull
-
 struct mount_options {
 	const char *cmd; /* for messages */
 	const char *donor;
@@ -40,6 +37,8 @@ struct mount_options {
 	const char *device;
 	const char *key_path;
 	unsigned int threads;
+	unsigned int timeout; /* seconds per call or transfer; then EIO, unless @hard */
+	bool hard; /* wait for ever; after the timeout, a signal to the program ends the wait */
 	bool foreground;
 	bool read_only;
 	bool allow_other;

@@ -76,7 +76,7 @@ static int open_session(struct mount *m)
 	struct weir_session_options options = {
 		.size = sizeof(options),
 		.device = o->device,
-		.timeout_ns = MOUNT_TIMEOUT_NS,
+		.timeout_ns = o->timeout * 1000000000ull,
 		.on_message = on_message,
 		.on_down = on_down,
 		.arg = m,
@@ -217,7 +217,7 @@ void mount_wait(struct mount *m)
 
 	ending_signals(&set);
 	fds[2] = (struct pollfd){ .fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN };
-	while (!fds[2].revents && atomic_load(&m->loop.running) == m->loop.threads) {
+	while (!fds[2].revents && atomic_load(&m->loop.running) >= atomic_load(&m->loop.threads)) {
 		if (poll(fds, 3, -1) < 0)
 			continue;
 		deferred_queue_run(&m->deferred);
@@ -226,7 +226,10 @@ void mount_wait(struct mount *m)
 	close(fds[2].fd);
 }
 
-/* Waits for all calls and transfers. Each has a timeout, so this ends even with a dead donor. */
+/*
+ * Waits for all calls and transfers. Each has a timeout, so this ends even with a dead donor. With
+ * hard, this also waits for a stopped donor.
+ */
 static void drain_in_flight(struct mount *m)
 {
 	struct pollfd fd = { .fd = m->deferred.fd, .events = POLLIN };

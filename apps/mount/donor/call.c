@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "wire/status.h"
+
+#define MOUNT_NS 10000000000ull /* for FS_MOUNT, which may wait for a silent client */
 
 void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size_t fixed,
 		 fuse_req_t req)
 {
 	memset(q->bytes, 0, fixed);
 	q->length = fixed;
+	q->req = req;
 	q->head.op = (uint16_t)op;
 	q->head.ino = ino;
 	if (req) {
@@ -43,6 +47,8 @@ int call_status(int status, const void *reply, size_t length, size_t body_min)
 {
 	struct wire_fs_reply head;
 
+	if (status == -ECANCELED)
+		return -EINTR;
 	if (status || length < sizeof(head))
 		return -EIO;
 	memcpy(&head, reply, sizeof(head));
@@ -52,11 +58,50 @@ int call_status(int status, const void *reply, size_t length, size_t body_min)
 	return head.status;
 }
 
+struct patience {
+	struct mount *mount;
+	fuse_req_t req;
+	uint64_t mount_ns; /* when FS_MOUNT ends */
+	bool waits; /* the timeout has passed */
+};
+
+static bool goes_on(void *arg)
+{
+	struct patience *patience = arg;
+	struct mount *m = patience->mount;
+
+	if (!m->fuse)
+		return weir_now_ns() < patience->mount_ns;
+	if (fuse_session_exited(m->fuse))
+		return false;
+	if (!patience->waits)
+		loop_wait_begin(m);
+	patience->waits = true;
+	return !patience->req || !fuse_req_interrupted(patience->req);
+}
+
+int call_wait(struct mount *m, fuse_req_t req, const void *message, size_t length,
+	      struct donor_reply *reply)
+{
+	struct patience patience = { .mount = m, .req = req };
+	int rc;
+
+	if (m->fuse && !m->options->hard)
+		return weir_call(m->session, message, length, reply->bytes, sizeof(reply->bytes),
+				 &reply->length);
+	if (!m->fuse)
+		patience.mount_ns = weir_now_ns() + MOUNT_NS;
+	rc = weir_call_while(m->session, message, length, reply->bytes, sizeof(reply->bytes),
+			     &reply->length, goes_on, &patience);
+	if (patience.waits)
+		loop_wait_end(m);
+	return rc;
+}
+
 int call(struct mount *m, const struct donor_message *q, struct donor_reply *reply, size_t body_min)
 {
 	const struct sharing_request request = sharing_note_request(&m->share);
-	int rc = weir_call(m->session, q->bytes, q->length, reply->bytes, sizeof(reply->bytes),
-			   &reply->length);
+	int rc = call_wait(m, q->req, q->bytes, q->length, reply);
 
 	if (!rc && reply->length >= sizeof(reply->head))
 		sharing_note_reply(&m->share, request, reply->head.shared);

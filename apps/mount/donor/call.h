@@ -17,6 +17,7 @@
 
 struct donor_message {
 	size_t length;
+	fuse_req_t req; /* may be interrupted; or NULL */
 	union {
 		struct wire_fs_head head;
 		char bytes[WEIR_MESSAGE_MAX];
@@ -34,7 +35,8 @@ struct donor_reply {
 /**
  * call_begin() - begin a message: zero its fixed part and fill in the head
  * @fixed: size of the fixed part
- * @req: the request whose user the call acts for; NULL: the client itself
+ * @req: the request whose user the call acts for, and who may interrupt the call; NULL: the client
+ *	itself
  *
  * Return: the fixed part.
  */
@@ -44,6 +46,22 @@ void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size
 int call_add_bytes(struct donor_message *q, const void *bytes, size_t length);
 /* Adds the first string. Also returns -ENAMETOOLONG. */
 int call_add_name(struct donor_message *q, const char *name);
+
+/* 0, for the session's timeout, or UINT64_MAX if the mount waits for ever. */
+static inline uint64_t call_timeout_ns(const struct mount *m)
+{
+	return m->options->hard ? UINT64_MAX : 0;
+}
+
+/**
+ * call_wait() - call the donor and wait, as the mount's options say
+ * @req: may be interrupted; or NULL
+ *
+ * Context: any thread outside callbacks.
+ * Return: the session's status; see call_status().
+ */
+int call_wait(struct mount *m, fuse_req_t req, const void *message, size_t length,
+	      struct donor_reply *reply);
 
 /**
  * call() - call the donor and wait for the reply
@@ -80,7 +98,10 @@ int call_later(struct mount *m, const void *message, size_t length, uint64_t tim
  */
 int call_without_reply(struct mount *m, const void *message, size_t length);
 
-/* The result of a call: the session's error, the donor's status, or -EIO for a malformed reply. */
+/*
+ * The result of a call: -EINTR after an interruption, -EIO for another error of the session or a
+ * malformed reply, else the donor's status.
+ */
 int call_status(int status, const void *reply, size_t length, size_t body_min);
 
 #endif

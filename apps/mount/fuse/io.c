@@ -128,7 +128,11 @@ static void piece_done(void *arg, int status)
 
 static int start_piece(struct io *io, const struct io_piece *piece)
 {
-	const struct weir_completion completion = { .done = piece_done, .arg = io };
+	const struct weir_completion completion = {
+		.done = piece_done,
+		.arg = io,
+		.timeout_ns = call_timeout_ns(io->mount),
+	};
 	const struct weir_iov iov = {
 		.addr = piece->data,
 		.length = piece->length,

@@ -20,6 +20,7 @@ int loop_open(struct mount *m, unsigned int threads, struct weir_error *error)
 
 	if (rc)
 		return rc;
+	pthread_mutex_init(&m->loop.lock, NULL);
 	m->loop.memory = weir_pool_memory(m->loop.pool);
 	return 0;
 }
@@ -99,33 +100,63 @@ static void on_interrupt(int signal)
 	(void)signal;
 }
 
+/* The loop's lock held, or no thread started yet. */
+static int add_thread(struct mount *m)
+{
+	atomic_fetch_add(&m->loop.running, 1);
+	if (pthread_create(&m->loop.thread[atomic_load(&m->loop.threads)], NULL, loop_run, m)) {
+		atomic_fetch_sub(&m->loop.running, 1);
+		return -EAGAIN;
+	}
+	atomic_fetch_add(&m->loop.threads, 1);
+	return 0;
+}
+
 int loop_start(struct mount *m, unsigned int threads)
 {
 	const struct sigaction action = { .sa_handler = on_interrupt };
+	int rc = 0;
 
 	/* Without SA_RESTART: the signal interrupts a thread's read in the kernel. */
 	sigaction(SIGUSR1, &action, NULL);
-	for (; m->loop.threads < threads; m->loop.threads++) {
-		atomic_fetch_add(&m->loop.running, 1);
-		if (pthread_create(&m->loop.thread[m->loop.threads], NULL, loop_run, m)) {
-			atomic_fetch_sub(&m->loop.running, 1);
-			return -EAGAIN;
-		}
-	}
-	return 0;
+	while (!rc && atomic_load(&m->loop.threads) < threads)
+		rc = add_thread(m);
+	return rc;
+}
+
+void loop_wait_begin(struct mount *m)
+{
+	struct loop *loop = &m->loop;
+	unsigned int waiting = atomic_fetch_add(&loop->waiting, 1) + 1;
+
+	pthread_mutex_lock(&loop->lock);
+	if (waiting >= atomic_load(&loop->running) && !fuse_session_exited(m->fuse) &&
+	    atomic_load(&loop->threads) < LOOP_THREADS_MAX)
+		(void)add_thread(m); /* without memory, interruptions arrive late */
+	pthread_mutex_unlock(&loop->lock);
+}
+
+void loop_wait_end(struct mount *m)
+{
+	atomic_fetch_sub(&m->loop.waiting, 1);
 }
 
 void loop_stop(struct mount *m)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
+	unsigned int threads;
 
 	fuse_session_exit(m->fuse);
+	pthread_mutex_lock(&m->loop.lock); /* from now on no thread is added */
+	threads = atomic_load(&m->loop.threads);
+	pthread_mutex_unlock(&m->loop.lock);
 	while (atomic_load(&m->loop.running)) {
 		/* Repeated, because a signal just before the read has no effect. */
-		for (unsigned int i = 0; i < m->loop.threads; i++)
+		for (unsigned int i = 0; i < threads; i++)
 			pthread_kill(m->loop.thread[i], SIGUSR1);
 		nanosleep(&pause, NULL);
 	}
-	for (; m->loop.threads; m->loop.threads--)
-		pthread_join(m->loop.thread[m->loop.threads - 1], NULL);
+	for (unsigned int i = 0; i < threads; i++)
+		pthread_join(m->loop.thread[i], NULL);
+	atomic_store(&m->loop.threads, 0);
 }

@@ -34,9 +34,11 @@ struct buffer {
 struct loop {
 	struct weir_pool *pool;
 	struct weir_memory *memory; /* contains the pool's buffers */
+	pthread_mutex_t lock; /* held while threads are added */
 	pthread_t thread[LOOP_THREADS_MAX];
-	unsigned int threads; /* started, not joined */
+	atomic_uint threads; /* started, not joined */
 	atomic_uint running;
+	atomic_uint waiting; /* for the donor, longer than the timeout */
 };
 
 /* Allocates buffers for @threads and for the kernel's maximum of concurrent transfers. */
@@ -47,6 +49,14 @@ void loop_close(struct mount *m); /* all buffers must be back */
 int loop_first(struct mount *m);
 int loop_start(struct mount *m, unsigned int threads);
 void loop_stop(struct mount *m); /* returns when all threads have ended */
+
+/*
+ * A receiving thread begins and ends a long wait for the donor. One thread that does not wait is
+ * left to receive, or added up to LOOP_THREADS_MAX: only then does the kernel's interruption of a
+ * wait arrive.
+ */
+void loop_wait_begin(struct mount *m);
+void loop_wait_end(struct mount *m);
 
 /* Claims the buffer of the request that this thread serves. The caller owes a buffer_put(). */
 struct buffer *buffer_claim(void);

@@ -130,8 +130,7 @@ static void map_answered(void *arg, int status, const void *reply, size_t length
 static void fetch_and_wait(struct io *io, const struct wire_fs_range *range)
 {
 	struct donor_reply reply;
-	int rc = weir_call(io->mount->session, range, sizeof(*range), reply.bytes,
-			   sizeof(reply.bytes), &reply.length);
+	int rc = call_wait(io->mount, io->req, range, sizeof(*range), &reply);
 
 	map_answered(io, rc, reply.bytes, reply.length);
 }
@@ -151,7 +150,8 @@ void map_rpc_fetch(struct io *io)
 		return;
 	if (io_may_wait(io))
 		fetch_and_wait(io, &range);
-	else if (call_later(io->mount, &range, sizeof(range), 0, map_answered, io))
+	else if (call_later(io->mount, &range, sizeof(range), call_timeout_ns(io->mount),
+			    map_answered, io))
 		map_answered(io, -EIO, NULL, 0);
 }
 
@@ -175,6 +175,7 @@ void map_rpc_fetch_volume(struct io *io)
 	struct wire_fs_volume volume = { .head = { .op = FS_VOLUME } };
 
 	volume.first = io->first_chunk = volume_chunks(&io->mount->volume);
-	if (call_later(io->mount, &volume, sizeof(volume), 0, volume_answered, io))
+	if (call_later(io->mount, &volume, sizeof(volume), call_timeout_ns(io->mount),
+		       volume_answered, io))
 		volume_answered(io, -EIO, NULL, 0);
 }

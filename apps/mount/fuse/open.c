@@ -137,7 +137,7 @@ void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 {
 	(void)ino;
 	(void)datasync;
-	op_reply(req, inode_commit(file_inode(fi)));
+	op_reply(req, inode_commit(file_inode(fi), req));
 }
 
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -39,16 +39,16 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 }
 
 /* Fetches the extents from @at on; *extents points into @reply. */
-static int fetch_map(struct mount *m, uint64_t ino, uint64_t at, struct donor_reply *reply,
+static int fetch_map(fuse_req_t req, uint64_t ino, uint64_t at, struct donor_reply *reply,
 		     struct wire_fs_map *map, const char **extents)
 {
 	struct donor_message q;
-	struct wire_fs_range *range = call_begin(&q, FS_MAP, ino, sizeof(*range), NULL);
+	struct wire_fs_range *range = call_begin(&q, FS_MAP, ino, sizeof(*range), req);
 	int rc;
 
 	range->offset = at / FS_BLOCK * FS_BLOCK;
 	range->length = INT64_MAX / FS_BLOCK * FS_BLOCK - range->offset;
-	rc = call(m, &q, reply, sizeof(*map) - sizeof(struct wire_fs_reply));
+	rc = call(mount_of(req), &q, reply, sizeof(*map) - sizeof(struct wire_fs_reply));
 	if (rc)
 		return rc;
 	*extents = reply->bytes + sizeof(*map);
@@ -98,7 +98,7 @@ void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct f
 		struct wire_fs_map map;
 		const char *extents;
 
-		rc = fetch_map(mount_of(req), ino, at, &reply, &map, &extents);
+		rc = fetch_map(req, ino, at, &reply, &map, &extents);
 		if (rc)
 			break;
 		size = map.size;

@@ -154,7 +154,7 @@ void inodes_commit(struct mount *m)
 	for (size_t i = 0; i < m->inodes.buckets; i++)
 		for (struct inode *inode = m->inodes.bucket[i]; inode; inode = inode->next)
 			/* An unresponsive donor: each further commit would wait as long. */
-			if (inode_commit(inode) == -EIO)
+			if (inode_commit(inode, NULL) == -EIO)
 				return;
 }
 

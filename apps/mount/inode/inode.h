@@ -22,6 +22,7 @@
 
 struct mount;
 struct donor_message;
+struct fuse_req;
 struct io;
 
 struct inode {
@@ -102,11 +103,12 @@ void inode_wrote(struct inode *inode, uint64_t end, uint64_t length);
 
 /**
  * inode_commit() - send local changes to the donor, and wait
+ * @req: may be interrupted; or NULL
  *
- * Return: 0, also without changes; the donor's error; or the error of an earlier commit without a
- * waiter.
+ * Return: 0, also without changes; the donor's error; -EINTR; or the error of an earlier commit
+ * without a waiter.
  */
-int inode_commit(struct inode *inode);
+int inode_commit(struct inode *inode, struct fuse_req *req);
 /* The same without waiting: the commit precedes any later message to the donor. */
 void inode_commit_ahead(struct inode *inode);
 /* For close: waits for the commit only if other clients could see the file. */

@@ -241,20 +241,34 @@ static int take_earlier_error(struct inode *inode)
 	return rc;
 }
 
-int inode_commit(struct inode *inode)
+/*
+ * A donor that has not answered may have the commit or not. Sending it again does no harm,
+ * and avoids a spurious error at the next close.
+ */
+static void commit_again_later(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->dirty |= inode->sent & FS_SET_SIZE;
+	inode->set |= inode->sent & ~(FS_SET_SIZE | FS_SET_CTIME);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+int inode_commit(struct inode *inode, struct fuse_req *req)
 {
 	struct donor_message q;
 	struct wire_fs_setattr *commit =
-		call_begin(&q, FS_COMMIT, inode->ino, sizeof(*commit), NULL);
+		call_begin(&q, FS_COMMIT, inode->ino, sizeof(*commit), req);
 	struct wire_fs_attr attr;
 	int earlier, rc = 0;
 
 	if (commit_begin(inode, commit)) {
 		rc = call_attr(inode->mount, &q, &attr);
+		if (rc == -EINTR)
+			commit_again_later(inode);
 		commit_end(inode, rc ? NULL : &attr);
 	} else if (is_committing(inode)) {
 		/* A call after the commit in flight is answered after the commit. */
-		call_begin(&q, FS_GETATTR, inode->ino, sizeof(struct wire_fs_head), NULL);
+		call_begin(&q, FS_GETATTR, inode->ino, sizeof(struct wire_fs_head), req);
 		rc = call_attr(inode->mount, &q, &attr);
 	}
 	earlier = take_earlier_error(inode);
@@ -265,18 +279,6 @@ static void commit_failed(struct inode *inode, int rc)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->error = rc;
-	pthread_mutex_unlock(&inode->lock);
-}
-
-/*
- * A donor that timed out may have the commit or not. Sending it again does no harm, and avoids a
- * spurious error at the next close.
- */
-static void commit_again_later(struct inode *inode)
-{
-	pthread_mutex_lock(&inode->lock);
-	inode->dirty |= inode->sent & FS_SET_SIZE;
-	inode->set |= inode->sent & ~(FS_SET_SIZE | FS_SET_CTIME);
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -308,7 +310,7 @@ void inode_commit_ahead(struct inode *inode)
 		return;
 	mount_begin(m);
 	inode_ref(inode);
-	if (call_later(m, &commit, sizeof(commit), 0, commit_answered, inode)) {
+	if (call_later(m, &commit, sizeof(commit), call_timeout_ns(m), commit_answered, inode)) {
 		commit_failed(inode, -EIO);
 		commit_end(inode, NULL);
 		inode_put(inode, 1);
@@ -319,7 +321,7 @@ void inode_commit_ahead(struct inode *inode)
 int inode_flush(struct inode *inode)
 {
 	if (atomic_load(&inode->mount->share.shared))
-		return inode_commit(inode);
+		return inode_commit(inode, NULL);
 	inode_commit_ahead(inode);
 	return take_earlier_error(inode);
 }

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 from world import (KEY, NOBODY, PATIENCE_SECONDS, PROMPT_SECONDS, WEIR, World, environment,
                    is_mount_point, main, read, scaled, until, write)
@@ -104,6 +105,61 @@ class Ends(unittest.TestCase):
             self.assertEqual(file.read(), b"told")
         self.assertEqual(self.client.unmount(), 0)
         self.assertEqual(read(self.world.mount() / "late"), b"told")
+
+    def test_the_timeout_is_the_users(self):
+        impatient = self.world.mount("--timeout", "2")
+        self.world.stop_donor()
+        start = time.monotonic()
+        with self.assertRaises(OSError) as caught:
+            os.stat(impatient / "nothing")
+        self.assertEqual(caught.exception.errno, errno.EIO)
+        self.assertLess(time.monotonic() - start, 5)
+        self.world.donor.send_signal(signal.SIGCONT)
+
+    def test_a_hard_mount_waits_for_a_donor_that_comes_back(self):
+        hard = self.world.mount("--hard", "--timeout", "2")
+        write(hard / "file", b"here")
+        fd = os.open(hard / "open", os.O_RDWR | os.O_CREAT)
+        work = [lambda: read(hard / "file"), lambda: os.mkdir(hard / "new"),
+                lambda: write(hard / "written", b"x" * 100000),
+                lambda: os.pwrite(fd, b"y" * 100000, 1 << 20), lambda: os.fsync(fd),
+                lambda: os.listdir(hard.path), lambda: os.rename(hard / "file", hard / "moved")]
+        self.world.stop_donor()
+        with ThreadPoolExecutor(len(work)) as pool:
+            done = [pool.submit(function) for function in work]
+            time.sleep(5)
+            self.assertFalse(done[1].done())
+            self.world.donor.send_signal(signal.SIGCONT)
+            for result in done[1:]:
+                result.result(PATIENCE_SECONDS)
+        os.close(fd)
+        self.assertEqual(read(hard / "written"), b"x" * 100000)
+        self.assertEqual(read(hard / "open")[1 << 20:], b"y" * 100000)
+        self.assertTrue(os.path.isdir(hard / "new"))
+        self.assertEqual(hard.unmount(), 0)
+
+    def test_a_signal_ends_a_wait_on_a_hard_mount(self):
+        hard = self.world.mount("--hard", "--timeout", "2")
+        self.world.stop_donor()
+        waiting = [subprocess.Popen(["stat", hard / f"nothing{i}"], stderr=subprocess.DEVNULL)
+                   for i in range(12)]
+        time.sleep(5)
+        self.assertEqual({process.poll() for process in waiting}, {None})
+        for process, number in zip(waiting, [signal.SIGINT, signal.SIGKILL] * 6):
+            process.send_signal(number)
+        for process in waiting:
+            self.assertNotEqual(process.wait(PROMPT_SECONDS), 0)
+        self.world.donor.send_signal(signal.SIGCONT)
+        self.assertTrue(until(lambda: works(hard / "after")))
+        self.assertEqual(hard.unmount(), 0)
+
+    def test_a_hard_mount_of_a_killed_donor_fails_at_once(self):
+        hard = self.world.mount("--hard")
+        self.world.kill_donor()
+        with self.assertRaises(OSError) as caught:
+            os.listdir(hard.path)
+        self.assertEqual(caught.exception.errno, errno.EIO)
+        self.assertEqual(hard.unmount(), 0)
 
     @unittest.skipUnless(is_mount_point("/"), "fusermount3 takes no mount down in a plain chroot")
     @unittest.skipIf(os.environ.get("WEIR_DEVICE", "softnic") != "softnic",
