@@ -46,11 +46,26 @@ static size_t list_bytes(const struct fsd_inode *inode)
 	return bytes;
 }
 
+static int check_namespace(struct fsd_text name)
+{
+	static const char *const spaces[] = { "user.", "trusted.", "security." };
+
+	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+		size_t length = strlen(spaces[i]);
+
+		if (name.length >= length && !memcmp(name.at, spaces[i], length))
+			return name.length > length ? 0 : -EINVAL;
+	}
+	return -EOPNOTSUPP;
+}
+
 static int check_xattr(const struct fsd_inode *inode, const struct fsd_xattr *old,
 		       struct fsd_text name, struct fsd_text value, uint32_t flags)
 {
-	if (name.length >= 7 && !memcmp(name.at, "system.", 7))
-		return -EOPNOTSUPP;
+	int rc = check_namespace(name);
+
+	if (rc)
+		return rc;
 	if (flags & ~(XATTR_CREATE | XATTR_REPLACE))
 		return -EINVAL;
 	if (value.length > FS_XATTR_MAX)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Extended attributes. Names are 1 to FS_NAME_MAX bytes without NUL. Names in "system." are
- * refused: the server does not enforce access lists, so it does not store them.
+ * Extended attributes. Names are up to FS_NAME_MAX bytes without NUL, in the namespaces user,
+ * trusted and security. Names in "system." are refused: the server does not enforce access lists,
+ * so it does not store them.
  */
 #ifndef WEIR_FSD_XATTR_H
 #define WEIR_FSD_XATTR_H

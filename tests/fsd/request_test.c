@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -249,6 +250,8 @@ static void extended_attributes_are_kept(void **state)
 	assert_int_equal(set_xattr("user.big", big, FS_XATTR_MAX, 0), 0);
 	assert_int_equal(set_xattr("user.big", big, FS_XATTR_MAX + 1, 0), -E2BIG);
 	assert_int_equal(set_xattr("system.posix_acl_access", "x", 1, 0), -EOPNOTSUPP);
+	assert_int_equal(set_xattr("user", "x", 1, 0), -EOPNOTSUPP);
+	assert_int_equal(set_xattr("user.", "x", 1, 0), -EINVAL);
 	assert_int_equal(set_xattr("", "x", 1, 0), -EINVAL);
 	assert_int_equal(set_xattr("user.c", "x", 1, 4), -EINVAL);
 }
@@ -259,10 +262,9 @@ static void a_list_of_extended_attributes_stays_within_its_bound(void **state)
 	int rc = 0;
 
 	(void)state;
-	memset(name, 'x', sizeof(name));
-	name[FS_NAME_MAX] = 0;
+	snprintf(name, sizeof(name), "user.%0*d", FS_NAME_MAX - 5, 0);
 	for (unsigned int i = 0; !rc; i++) {
-		name[0] = 'a' + i;
+		name[5] = 'a' + i;
 		rc = set_xattr(name, "x", 1, 0);
 	}
 	assert_int_equal(rc, -ENOSPC);

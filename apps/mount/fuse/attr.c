@@ -16,6 +16,22 @@ static void reply_attr(fuse_req_t req, struct inode *inode, int rc)
 	fuse_reply_attr(req, &st, sharing_cache_seconds(&mount_of(req)->share));
 }
 
+/*
+ * The donor keeps no removed directories, but a program may still stand in this one or have it
+ * open. Return: 0 if @inode is a directory, which then has no links; else -ESTALE.
+ */
+static int removed_directory(struct inode *inode)
+{
+	bool is_dir;
+
+	pthread_mutex_lock(&inode->lock);
+	is_dir = S_ISDIR(inode->attr.mode);
+	if (is_dir)
+		inode->attr.nlink = 0;
+	pthread_mutex_unlock(&inode->lock);
+	return is_dir ? 0 : -ESTALE;
+}
+
 void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct mount *m = mount_of(req);
@@ -33,6 +49,8 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		rc = call_attr(m, &q, &attr);
 		if (!rc)
 			inode_learn(inode, &attr);
+		else if (rc == -ESTALE)
+			rc = removed_directory(inode);
 	}
 	reply_attr(req, inode, rc);
 	inode_put(inode, 1);
@@ -71,17 +89,14 @@ static void fill_setattr(struct wire_fs_setattr *set, const struct stat *st, int
 }
 
 /* Clears the privilege bits on a change of owner by any user. */
-static void drop_privilege(struct inode *inode, struct wire_fs_setattr *set)
+static void drop_privilege(fuse_req_t req, struct inode *inode, struct wire_fs_setattr *set)
 {
-	uint32_t mode;
+	struct wire_fs_attr attr;
 
-	pthread_mutex_lock(&inode->lock);
-	mode = inode->attr.mode;
-	pthread_mutex_unlock(&inode->lock);
-	if (set->mask & FS_SET_MODE || mode == privilege_drop(mode))
-		return;
-	set->mask |= FS_SET_MODE;
-	set->mode = privilege_drop(mode);
+	inode_attr(inode, &attr);
+	set->mode = privilege_drop(req, &attr);
+	if (set->mode != attr.mode)
+		set->mask |= FS_SET_MODE;
 }
 
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
@@ -97,8 +112,9 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	if (!inode)
 		return;
 	fill_setattr(set, st, to_set);
-	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
-		drop_privilege(inode, set);
+	/* The kernel leaves nothing to set of a chown() that names neither owner nor group. */
+	if (!set->mask || (set->mask & (FS_SET_UID | FS_SET_GID) && !(set->mask & FS_SET_MODE)))
+		drop_privilege(req, inode, set);
 	if (cuts) {
 		privilege_check(req, inode);
 		inode_enter_alone(inode);

@@ -7,6 +7,8 @@
 
 #include "apps/mount/donor/call.h"
 
+#define GROUPS_MAX 1024 /* supplementary groups looked at */
+
 /*
  * Patches only the first reply, libfuse's reply to FUSE_INIT. Kernels before 5.11 ignore the flag
  * and continue to read capabilities.
@@ -38,29 +40,49 @@ int privilege_hook(struct mount *m)
 	return fuse_session_custom_io(m->fuse, &io, fuse_session_fd(m->fuse));
 }
 
-uint32_t privilege_drop(uint32_t mode)
+static bool is_in_group(fuse_req_t req, gid_t group)
 {
-	if (!S_ISREG(mode))
+	gid_t groups[GROUPS_MAX];
+	int nr = fuse_req_getgroups(req, GROUPS_MAX, groups);
+
+	if (fuse_req_ctx(req)->uid == 0 || fuse_req_ctx(req)->gid == group)
+		return true;
+	while (nr > 0)
+		if (nr-- <= GROUPS_MAX && groups[nr] == group)
+			return true;
+	return false;
+}
+
+uint32_t privilege_drop(fuse_req_t req, const struct wire_fs_attr *attr)
+{
+	uint32_t mode = attr->mode;
+
+	if (!S_ISREG(mode) || !(mode & (S_ISUID | S_ISGID)))
 		return mode;
-	/* Without the group's execute bit, set-group-ID once meant mandatory locking. */
-	return mode & ~(uint32_t)(S_ISUID | (mode & S_IXGRP ? S_ISGID : 0));
+	/*
+	 * Without the group's execute bit, set-group-ID once meant mandatory locking: as in the
+	 * kernel, members of the group leave the bit.
+	 */
+	if (mode & S_ISGID && (mode & S_IXGRP || !is_in_group(req, attr->gid)))
+		mode &= ~(uint32_t)S_ISGID;
+	return mode & ~(uint32_t)S_ISUID;
 }
 
 void privilege_check(fuse_req_t req, struct inode *inode)
 {
 	struct donor_message q;
 	struct wire_fs_setattr *set;
+	struct wire_fs_attr attr;
 	uint32_t mode;
 
 	if (fuse_req_ctx(req)->uid == 0)
 		return;
-	pthread_mutex_lock(&inode->lock);
-	mode = inode->attr.mode;
-	pthread_mutex_unlock(&inode->lock);
-	if (mode == privilege_drop(mode))
+	inode_attr(inode, &attr);
+	mode = privilege_drop(req, &attr);
+	if (mode == attr.mode)
 		return;
 	set = call_begin(&q, FS_SETATTR, inode->ino, sizeof(*set), NULL);
 	set->mask = FS_SET_MODE;
-	set->mode = privilege_drop(mode);
+	set->mode = mode;
 	(void)inode_set(inode, &q);
 }

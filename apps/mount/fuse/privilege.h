@@ -16,8 +16,8 @@
 /* To be called between mounting and the first request: patches the reply to FUSE_INIT. */
 int privilege_hook(struct mount *m);
 
-/* The mode after a change of owner. */
-uint32_t privilege_drop(uint32_t mode);
+/* The mode of a file after the user of @req has changed its owner or data. */
+uint32_t privilege_drop(fuse_req_t req, const struct wire_fs_attr *attr);
 
 /* Called before @req changes the data of @inode: clears the bits at the donor if necessary. */
 void privilege_check(fuse_req_t req, struct inode *inode);

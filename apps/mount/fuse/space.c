@@ -92,6 +92,10 @@ void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct f
 	bool found = false;
 	int rc = 0;
 
+	if (offset < 0) {
+		op_reply(req, -ENXIO);
+		return;
+	}
 	inode_commit_ahead(inode);
 	do {
 		struct donor_reply reply;

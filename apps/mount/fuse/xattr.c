@@ -10,6 +10,7 @@
 #include "apps/mount/fuse/ops.h"
 
 #define CAPABILITY "security.capability"
+#define TRUSTED "trusted."
 
 /*
  * Another client may add a file's first attribute at any time. While sharing, the local knowledge
@@ -63,28 +64,35 @@ void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *v
 }
 
 /* Replies a value or the list of names; @size 0 asks for the length. */
-static void reply_value(fuse_req_t req, const struct donor_message *q, size_t size)
+static void reply_bytes(fuse_req_t req, const char *bytes, size_t length, size_t size)
 {
-	struct donor_reply reply;
-	int rc = call(mount_of(req), q, &reply, 0);
-	size_t length;
-
-	if (rc) {
-		op_reply(req, rc);
-		return;
-	}
-	length = reply.length - sizeof(reply.head);
 	if (!size)
 		fuse_reply_xattr(req, length);
 	else if (length > size)
 		op_reply(req, -ERANGE);
 	else
-		fuse_reply_buf(req, call_reply_body(&reply), length);
+		fuse_reply_buf(req, bytes, length);
+}
+
+/* Removes the names in "trusted." from a list, which only root sees. Returns the length left. */
+static size_t hide_trusted(char *names, size_t length)
+{
+	size_t left = 0;
+
+	for (size_t at = 0, name; at < length; at += name) {
+		name = strnlen(names + at, length - at - 1) + 1;
+		if (!strncmp(names + at, TRUSTED, strlen(TRUSTED)))
+			continue;
+		memmove(names + left, names + at, name);
+		left += name;
+	}
+	return left;
 }
 
 void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	struct donor_message q;
+	struct donor_reply reply;
 	int rc;
 
 	if (has_none(mount_of(req), ino, !strcmp(name, CAPABILITY))) {
@@ -93,25 +101,36 @@ void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 	}
 	call_begin(&q, FS_GETXATTR, ino, sizeof(struct wire_fs_head), req);
 	rc = call_add_name(&q, name);
+	if (!rc)
+		rc = call(mount_of(req), &q, &reply, 0);
 	if (rc)
 		op_reply(req, rc);
 	else
-		reply_value(req, &q, size);
+		reply_bytes(req, call_reply_body(&reply), reply.length - sizeof(reply.head), size);
 }
 
 void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
 	struct donor_message q;
+	struct donor_reply reply;
+	char *names = reply.bytes + sizeof(reply.head);
+	size_t length;
+	int rc;
 
 	if (has_none(mount_of(req), ino, false)) {
-		if (size)
-			fuse_reply_buf(req, NULL, 0);
-		else
-			fuse_reply_xattr(req, 0);
+		reply_bytes(req, NULL, 0, size);
 		return;
 	}
 	call_begin(&q, FS_LISTXATTR, ino, sizeof(struct wire_fs_head), req);
-	reply_value(req, &q, size);
+	rc = call(mount_of(req), &q, &reply, 0);
+	if (rc) {
+		op_reply(req, rc);
+		return;
+	}
+	length = reply.length - sizeof(reply.head);
+	if (fuse_req_ctx(req)->uid)
+		length = hide_trusted(names, length);
+	reply_bytes(req, names, length, size);
 }
 
 void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)

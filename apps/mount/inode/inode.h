@@ -92,6 +92,8 @@ void inode_learn(struct inode *inode, const struct wire_fs_attr *attr);
 void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr);
 /* The attributes for the kernel. */
 void inode_stat(struct inode *inode, struct stat *st);
+/* A copy of the attributes; the size may be the donor's. */
+void inode_attr(struct inode *inode, struct wire_fs_attr *attr);
 void attr_stat(const struct wire_fs_attr *attr, struct stat *st);
 
 /* Whether the local attributes are current. Valid only while this client is alone. */

@@ -136,6 +136,13 @@ void inode_stat(struct inode *inode, struct stat *st)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+void inode_attr(struct inode *inode, struct wire_fs_attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	*attr = inode->attr;
+	pthread_mutex_unlock(&inode->lock);
+}
+
 struct wire_fs_time inode_changed_now(struct inode *inode)
 {
 	struct wire_fs_time *ctime = &inode->attr.ctime;
