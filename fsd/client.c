@@ -79,7 +79,8 @@ static void ask_to_share(struct fsd_client *client)
 	if (!client->caches || client->asked_to_share)
 		return;
 	client->asked_to_share = true;
-	fsd->host.tell(fsd->host.arg, client->peer, &message, sizeof(message));
+	/* A client that misses this is silent, and the mount waits no longer for it. */
+	(void)fsd->host.tell(fsd->host.arg, client->peer, &message, sizeof(message));
 }
 
 /* A client has stopped caching or left: answers the mounts that waited for it. */
@@ -157,6 +158,8 @@ uint64_t fsd_deadline_ns(const struct fsd *fsd)
 	TAILQ_FOREACH(client, &fsd->clients, entry) {
 		if (client->state == FSD_MOUNTING && client->mount_deadline_ns < deadline)
 			deadline = client->mount_deadline_ns;
+		if (client->recall_ns && client->recall_ns < deadline)
+			deadline = client->recall_ns;
 	}
 	return deadline;
 }
@@ -165,13 +168,26 @@ uint64_t fsd_deadline_ns(const struct fsd *fsd)
  * A client that was asked to share and has not answered loses the right to cache. Its next replies
  * say that it shares, until it answers FS_SHARED.
  */
-void fsd_expired(struct fsd *fsd)
+static void revoke_caches(struct fsd *fsd)
 {
 	struct fsd_client *client;
 
-	if (fsd_deadline_ns(fsd) > fsd->host.clock_ns(fsd->host.arg))
-		return;
 	TAILQ_FOREACH(client, &fsd->clients, entry)
 		client->caches &= !client->asked_to_share;
 	answer_waiting_mounts(fsd);
+}
+
+void fsd_expired(struct fsd *fsd)
+{
+	uint64_t now = fsd->host.clock_ns(fsd->host.arg);
+	struct fsd_client *client;
+	bool waited = false;
+
+	TAILQ_FOREACH(client, &fsd->clients, entry) {
+		waited |= client->state == FSD_MOUNTING && client->mount_deadline_ns <= now;
+		if (client->recall_ns && client->recall_ns <= now)
+			fsd_handle_recall_again(client);
+	}
+	if (waited)
+		revoke_caches(fsd);
 }

@@ -29,7 +29,7 @@ struct fsd_client;
  *	fsd_close(). @chunk receives the clients' address of the memory, @memory the local
  *	address. Return: 0 or -ENOSPC
  * @room: bytes that @take_chunk could still allocate
- * @tell: send a one-way message to a client
+ * @tell: send a one-way message to a client. Return: 0; -EAGAIN not now
  * @answer: reply to a request, now or later; each @call exactly once
  * @wall: the time of day
  * @clock_ns: monotonic time
@@ -38,7 +38,7 @@ struct fsd_client;
 struct fsd_host {
 	int (*take_chunk)(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory);
 	uint64_t (*room)(void *arg);
-	void (*tell)(void *arg, void *peer, const void *message, size_t length);
+	int (*tell)(void *arg, void *peer, const void *message, size_t length);
 	void (*answer)(void *arg, void *call, const void *reply, size_t length);
 	void (*wall)(void *arg, struct wire_fs_time *now);
 	uint64_t (*clock_ns)(void *arg);

@@ -7,6 +7,8 @@
 #include "fsd/inode.h"
 #include "fsd/lock.h"
 
+#define RECALL_AGAIN_NS 100000000u
+
 /* Linear search: few clients have the same file open. */
 static struct fsd_handle *find_handle(const struct fsd_client *client,
 				      const struct fsd_inode *inode)
@@ -114,14 +116,30 @@ void fsd_handle_map_forgotten(struct fsd_client *client, struct fsd_inode *inode
 	fsd_handle_map_returned(client, inode, UINT64_MAX);
 }
 
+/* A client that reads too slowly, or is stopped, is told later: it may write to the extents. */
 static void send_recall(struct fsd *fsd, const struct fsd_handle *handle, uint64_t epoch)
 {
+	struct fsd_client *client = handle->client;
 	struct wire_fs_recall message = {
 		.head = { .op = FS_RECALL, .ino = handle->inode->ino },
 		.epoch = epoch,
 	};
 
-	fsd->host.tell(fsd->host.arg, handle->client->peer, &message, sizeof(message));
+	if (fsd->host.tell(fsd->host.arg, client->peer, &message, sizeof(message)))
+		client->recall_ns = fsd->host.clock_ns(fsd->host.arg) + RECALL_AGAIN_NS;
+}
+
+void fsd_handle_recall_again(struct fsd_client *client)
+{
+	const struct fsd_handle *handle;
+
+	client->recall_ns = 0;
+	TAILQ_FOREACH(handle, &client->handles, of_client) {
+		const struct fsd_freed *last = TAILQ_LAST(&handle->inode->limbo, fsd_freed_list);
+
+		if (last && handle->newest && handle->oldest <= last->epoch)
+			send_recall(client->fsd, handle, last->epoch);
+	}
 }
 
 void fsd_handle_recall(struct fsd *fsd, struct fsd_inode *inode, struct fsd_freed *freed)

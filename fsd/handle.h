@@ -30,6 +30,9 @@ void fsd_handle_map_forgotten(struct fsd_client *client, struct fsd_inode *inode
  */
 void fsd_handle_recall(struct fsd *fsd, struct fsd_inode *inode, struct fsd_freed *freed);
 
+/* Sends a client's recalls again, after some could not be sent. */
+void fsd_handle_recall_again(struct fsd_client *client);
+
 /*
  * The size that truncations left to a client's earlier writes: as long as the client holds only
  * maps that a truncation recalled, all its writes precede the truncation.

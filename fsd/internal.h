@@ -86,6 +86,7 @@ struct fsd_client {
 	bool asked_to_share; /* FS_SHARE was sent, FS_SHARED has not arrived */
 	void *mount_call; /* in FSD_MOUNTING */
 	uint64_t mount_deadline_ns;
+	uint64_t recall_ns; /* when to repeat recalls that could not be sent; 0: all were */
 	struct fsd_handle_list handles;
 	struct fsd_wait_list waits;
 	uint32_t nr_waits;

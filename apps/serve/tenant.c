@@ -46,15 +46,15 @@ static uint64_t donor_room(void *arg)
 	return info.memory_bytes - info.lent_bytes;
 }
 
-static void send_message(void *arg, void *peer, const void *message, size_t length)
+static int send_message(void *arg, void *peer, const void *message, size_t length)
 {
 	int rc = weir_peer_send(peer, message, length);
 
 	(void)arg;
-	/* A client that reads too slowly keeps its extents in limbo until it disconnects. */
 	if (rc)
-		log_event(WEIR_LOG_WARNING, "not told client=%s: %s", weir_peer_name(peer),
+		log_event(WEIR_LOG_DEBUG, "not told client=%s: %s", weir_peer_name(peer),
 			  weir_strerror(rc));
+	return rc;
 }
 
 static void answer(void *arg, void *call, const void *reply, size_t length)

@@ -559,6 +559,32 @@ static void a_truncation_is_later_than_the_writes_of_a_client_it_recalls(void **
 	assert_int_equal(attr(&b).size, 100);
 }
 
+static void a_client_that_cannot_be_told_is_recalled_later(void **state)
+{
+	uint64_t f = shared_file(10);
+	uint64_t epoch = map_of(&b).epoch;
+
+	(void)state;
+	b.deaf = true;
+	assert_int_equal(do_truncate(&a, f, 0), 0);
+	assert_int_equal(do_fallocate(&b, f, 0, 0, BLOCKS(1)), 0);
+	assert_int_equal(do_truncate(&a, f, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		b.deaf = i < 2;
+		assert_true(fsd_deadline_ns(host.fsd) > host.now_ns);
+		fsd_expired(host.fsd); /* too early */
+		assert_int_equal(b.nr_told, 0);
+		host.now_ns = fsd_deadline_ns(host.fsd);
+		fsd_expired(host.fsd);
+	}
+	assert_int_equal(b.nr_told, 1);
+	assert_int_equal(b.told[0].head.op, FS_RECALL);
+	assert_int_equal(b.told[0].recall.epoch, epoch + 1);
+	assert_int_equal(fsd_deadline_ns(host.fsd), FSD_NEVER);
+	assert_int_equal(do_return(&b, f, epoch + 1), 0);
+	assert_int_equal(info().bytes_limbo, 0);
+}
+
 static void a_truncation_within_a_block_is_recalled(void **state)
 {
 	uint64_t f = new_file("f");
@@ -645,6 +671,7 @@ int main(void)
 		TEST(limbo_ends_with_the_client),
 		TEST(a_return_covers_its_epoch_only),
 		TEST(a_truncation_is_later_than_the_writes_of_a_client_it_recalls),
+		TEST(a_client_that_cannot_be_told_is_recalled_later),
 		TEST(a_truncation_within_a_block_is_recalled),
 		TEST(a_newer_map_is_for_newer_writes),
 		TEST(a_hole_does_not_limit_the_size),

@@ -26,14 +26,17 @@ static uint64_t room(void *arg)
 	return ((struct host *)arg)->room;
 }
 
-static void tell(void *arg, void *peer, const void *message, size_t length)
+static int tell(void *arg, void *peer, const void *message, size_t length)
 {
 	struct fsd_peer *p = peer;
 
 	(void)arg;
+	if (p->deaf)
+		return -EAGAIN;
 	assert(p->nr_told < TOLD_MAX && length <= sizeof(p->told[0]));
 	memset(&p->told[p->nr_told], 0, sizeof(p->told[0]));
 	memcpy(&p->told[p->nr_told++], message, length);
+	return 0;
 }
 
 static void answer_call(void *arg, void *call, const void *reply, size_t length)

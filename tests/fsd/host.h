@@ -32,6 +32,7 @@ struct fsd_peer {
 		struct wire_fs_recall recall;
 	} told[TOLD_MAX]; /* oldest first */
 	unsigned int nr_told;
+	bool deaf; /* reads no messages */
 };
 
 struct host {

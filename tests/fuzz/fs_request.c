@@ -44,7 +44,7 @@ static uint64_t room(void *arg)
 	return (CHUNKS - host.nr_chunks) * (uint64_t)CHUNK;
 }
 
-static void discard_message(void *arg, void *peer, const void *message, size_t length)
+static int discard_message(void *arg, void *peer, const void *message, size_t length)
 {
 	struct wire_fs_head head;
 
@@ -53,6 +53,7 @@ static void discard_message(void *arg, void *peer, const void *message, size_t l
 	assert(length >= sizeof(head));
 	memcpy(&head, message, sizeof(head));
 	assert(head.op >= FS_RECALL);
+	return 0;
 }
 
 static void answer(void *arg, void *call, const void *reply, size_t length)
