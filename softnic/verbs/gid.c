@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * GIDs are in the order of discovery, with the link-local GID and 127.0.0.1 first. The kernel
+ * GIDs are in the order of discovery, after the link-local GID and before 127.0.0.1: programs take
+ * the first of IPv4, which should reach other hosts. The kernel
  * queues a notice of each address change before the changing call returns. So a query checks for
  * notices, and rereads all addresses only after a notice.
  */
@@ -23,7 +24,8 @@
 #include "gid.h"
 #include "softnic/loop/loop.h"
 
-enum { OWN, LOOPBACK, FIRST_READ };
+/* The last entry is the last to be taken: programs find an empty one there. */
+enum { OWN, FIRST_READ, LOOPBACK = SOFTNIC_GIDS_MAX - 2 };
 enum { DEVICE_SHIFT = 8 };
 enum { LOOPBACK_IFINDEX = 1 }; /* in every network namespace, see Linux include/net/flow.h */
 
@@ -87,7 +89,7 @@ static int find_gid(const union ibv_gid *gid)
 {
 	int i;
 
-	for (i = LOOPBACK; i < SOFTNIC_GIDS_MAX; i++)
+	for (i = FIRST_READ; i < SOFTNIC_GIDS_MAX; i++)
 		if (gid_is_same(&table.gids[i], gid))
 			return i;
 	return -ENOENT;
@@ -110,7 +112,8 @@ static bool remove_others(const struct ifaddrs *all)
 	int i;
 
 	for (i = FIRST_READ; i < SOFTNIC_GIDS_MAX; i++) {
-		if (gid_is_empty(&table.gids[i]) || is_host_address(all, &table.gids[i]))
+		if (i == LOOPBACK || gid_is_empty(&table.gids[i]) ||
+		    is_host_address(all, &table.gids[i]))
 			continue;
 		memset(&table.gids[i], 0, sizeof(table.gids[i]));
 		removed = true;
