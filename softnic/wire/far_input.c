@@ -9,6 +9,7 @@
 #include "softnic/verbs/nic.h"
 #include "softnic/wire/far.h"
 #include "softnic/wire/far_input.h"
+#include "softnic/wire/stage.h"
 
 static struct qp *current; /* locked, with nic.lock; or NULL */
 
@@ -27,6 +28,7 @@ void far_input_end(void)
 		return;
 	current = NULL;
 	if (!qp_is_datagram(qp)) {
+		stage_flush(qp);
 		far_run(qp); /* the NAK leaves before the queue pair fails */
 		if (qp->far->roce.error)
 			qp_error_event(qp, event_of(qp->far->roce.error));
@@ -85,6 +87,7 @@ static void take_datagram(struct qp *qp, const struct wire_packet *packet,
 	ah_fill_grh(&av, decoded->payload_bytes, &grh);
 	qp->far->grh_flags = IBV_WC_GRH | (ah_is_between_ipv4(&av) ? RECV_IPV4 : 0);
 	roce_qp_input(&qp->far->roce, decoded, (const uint8_t *)&grh, softnic_loop_now_ns());
+	far_count(qp);
 }
 
 void far_input(const struct wire_packet *packet, const struct roce_packet *decoded)
@@ -102,7 +105,9 @@ void far_input(const struct wire_packet *packet, const struct roce_packet *decod
 	if (memcmp(&packet->from.gid, &f->path.to.gid, sizeof(packet->from.gid)) != 0)
 		return;
 	accepted = count_accepted(&f->roce.counters);
+	stage_begin(current, decoded->opcode);
 	roce_qp_input(&f->roce, decoded, NULL, softnic_loop_now_ns());
+	stage_end(current, decoded->opcode);
 	if (count_accepted(&f->roce.counters) != accepted)
 		learn(current, packet);
 	far_complete(current);

@@ -12,8 +12,9 @@
 #include "softnic/shm/iov_list.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/wire/far.h"
+#include "softnic/wire/stage.h"
 
-enum { ATOMIC_TRIES = 10000 };
+enum { ATOMIC_TRIES = 10000, AHEAD_BYTES = 64 << 10 /* of a long read */ };
 
 static struct mr_view own_view(uint32_t pd)
 {
@@ -69,9 +70,24 @@ static enum roce_status copy_wqe(struct qp *qp, const struct roce_wqe *wqe, uint
 			 sq->wqes[at].num_sge, offset, bytes, length);
 }
 
+/* A message in one piece is read ahead. */
 static enum roce_status gather(void *host, const struct roce_wqe *wqe, uint32_t offset,
 			       uint32_t bytes, uint8_t *to)
 {
+	const struct qp *qp = host;
+	const struct send_queue *sq = &qp->sq;
+	size_t at = wqe->id & (sq->size - 1);
+	const struct mr_view view = own_view(qp->ibv.pd->handle);
+	const struct ibv_sge *sge = sq->sges + at * sq->max_sge;
+	struct mr_place place;
+
+	if (!(sq->wqes[at].flags & IBV_SEND_INLINE) && sq->wqes[at].num_sge == 1) {
+		if (!mr_translate(&view, sge->lkey, 0, sge->addr, sge->length, &place))
+			return ROCE_LOC_PROT;
+		return stage_read(place.addr + offset, bytes, wqe->length - offset, to) ?
+			       ROCE_LOC_PROT :
+			       ROCE_SUCCESS;
+	}
 	return copy_wqe(host, wqe, offset, to, bytes);
 }
 
@@ -110,6 +126,8 @@ static enum roce_status copy_place(struct qp *qp, bool to_place, const struct mr
 	iov_list_init(&there);
 	iov_list_add(&here, bytes, length);
 	iov_list_add_remote(&there, qp->far->self, place, 0, length);
+	if (!there.is_mapped && to_place)
+		return stage_write(qp, place->addr, bytes, length) ? ROCE_REM_OP : ROCE_SUCCESS;
 	return iov_list_copy(qp->far->self, to_place, &here, &there) ? ROCE_REM_OP : ROCE_SUCCESS;
 }
 
@@ -119,6 +137,11 @@ static enum roce_status read_memory(void *host, uint32_t rkey, uint64_t addr, ui
 	struct mr_place place;
 	enum roce_status status = find(host, rkey, ROCE_RIGHT_READ, addr, bytes, &place);
 
+	if (!status && !place.file && stage_ends_at(place.addr) &&
+	    !find(host, rkey, ROCE_RIGHT_READ, addr, AHEAD_BYTES, &place))
+		return stage_read(place.addr, bytes, AHEAD_BYTES, to) ? ROCE_REM_OP : ROCE_SUCCESS;
+	if (!status && !place.file)
+		return stage_read(place.addr, bytes, bytes, to) ? ROCE_REM_OP : ROCE_SUCCESS;
 	return status ? status : copy_place(host, false, &place, to, bytes);
 }
 

@@ -15,6 +15,7 @@
 #include "softnic/roce/qp.h"
 #include "softnic/wire/send.h"
 #include "softnic/wire/socket.h"
+#include "softnic/wire/stage.h"
 
 enum {
 	BATCH_BYTES = 256 << 10,
@@ -126,6 +127,7 @@ static void flush(void)
 void send_begin(void)
 {
 	pthread_mutex_lock(&wire.lock);
+	stage_forget();
 	batch.count = 0;
 	batch.used = 0;
 }

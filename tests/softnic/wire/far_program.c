@@ -4,7 +4,7 @@
  * each byte.
  *
  * far_program serve PORT
- * far_program rc|uc|ud|kill SERVER PORT [ROUNDS]
+ * far_program rc|uc|ud|unmapped|kill SERVER PORT [ROUNDS]
  *
  * The ends meet over TCP, on the addresses that their queue pairs use, too. The server obeys a
  * letter and a number, and answers with 0 or what went wrong.
@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ enum {
 	QKEY = 0x1234,
 	GRH = 40,
 	PATIENCE_S = 60,
+	PAGE = 4096,
 };
 
 enum {
@@ -128,8 +130,8 @@ static void open_device(void)
 	CHECK(context);
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 4 * DEPTH, NULL, NULL, 0);
-	buffer = calloc(2, HALF);
-	CHECK(pd && cq && buffer);
+	buffer = mmap(NULL, 2 * HALF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(pd && cq && buffer != MAP_FAILED);
 	mr = ibv_reg_mr(pd, buffer, 2 * HALF, ANY);
 	CHECK(mr);
 	find_gid();
@@ -310,6 +312,8 @@ static int32_t obey(const struct far_order *o)
 		return is_filled(buffer, o->value, o->value) ? 0 : -1;
 	case 'a':
 		return answer_datagram();
+	case 'u':
+		return munmap(buffer + 2 * HALF - PAGE, PAGE);
 	case 'k':
 		raise(SIGKILL);
 	}
@@ -445,6 +449,17 @@ static void run_ud(int rounds)
 	CHECK(poll_one().status == IBV_WC_LOC_LEN_ERR);
 }
 
+/* A region without its last page: an error at both ends, and no crash. */
+static void run_unmapped(void)
+{
+	meet(IBV_QPT_RC);
+	order('u', 0);
+	execute(IBV_WR_RDMA_WRITE, 0, 100000, 2 * HALF - PAGE - 100000);
+	execute(IBV_WR_RDMA_READ, HALF, 100000, 2 * HALF - PAGE - 100000);
+	post(IBV_WR_RDMA_WRITE, 0, 100000, 2 * HALF - 100000);
+	CHECK(poll_one().status == IBV_WC_REM_OP_ERR);
+}
+
 /* Unlike a near peer's, the death is seen by its silence. */
 static void run_kill(void)
 {
@@ -493,6 +508,8 @@ int main(int argc, char **argv)
 		run_uc(rounds);
 	else if (!strcmp(argv[1], "ud"))
 		run_ud(rounds);
+	else if (!strcmp(argv[1], "unmapped"))
+		run_unmapped();
 	else
 		run_kill();
 	puts("right");

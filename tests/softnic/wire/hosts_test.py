@@ -4,7 +4,9 @@
 network that loses, repeats, reorders and spoils packets, with a stranger on it, and with a peer
 that dies.
 
-hosts_test.py WEIR SOFTNIC PROGRAM
+hosts_test.py WEIR LIBRARIES PROGRAM
+
+LIBRARIES are preloaded, separated by colons.
 
 Skips without namespaces.
 """
@@ -14,7 +16,8 @@ import subprocess
 import sys
 import unittest
 
-WEIR, SOFTNIC, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:4])
+WEIR, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:4:2])
+SOFTNIC = ":".join(os.path.abspath(path) for path in sys.argv[2].split(":"))
 del sys.argv[1:4]
 PATIENCE = 200
 FIRST, SECOND, THIRD = "h1", "h2", "h3"
@@ -108,6 +111,9 @@ class Hosts(unittest.TestCase):
 
     def test_a_bad_network_changes_no_byte(self):
         self.pair("rc", 3, faults="loss=1,duplicate=1,reorder=5,corrupt=0.5,seed=7")
+
+    def test_memory_that_is_unmapped_is_an_error(self):
+        self.pair("unmapped")
 
     def test_a_killed_peer_ends_a_connection_by_its_silence(self):
         self.pair("kill")
