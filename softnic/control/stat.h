@@ -31,6 +31,12 @@
 	X(receive_bytes, "bytes of messages received")                     \
 	X(errors, "work completions with an error, flushed ones included") \
 	X(rnr_naks, "times a receiver had no buffer posted")               \
+	X(packets_out, "packets sent to other hosts")                      \
+	X(packets_in, "packets of other hosts accepted by a queue pair")   \
+	X(refused, "packets of other hosts refused")                       \
+	X(retransmitted, "packets sent again to other hosts")              \
+	X(duplicates, "packets of other hosts that came twice")            \
+	X(gaps, "packets of other hosts that came past a lost one")        \
 	X(mrs, "memory regions now registered")                            \
 	X(qps, "queue pairs now open")
 

@@ -26,7 +26,7 @@
 #include "softnic/control/stat.h"
 
 enum {
-	SHARED_VERSION = 8,
+	SHARED_VERSION = 9,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,

@@ -49,10 +49,21 @@ static void free_far(struct far *f)
 	free(f);
 }
 
-static void init_transport(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr)
+/*
+ * Ports have an active MTU of 4096, for peers on this host, and programs use it for all. Ends on
+ * links of one kind then lower it alike.
+ */
+static uint32_t path_mtu_of(const struct qp *qp, const struct ibv_qp_attr *attr, uint32_t way_mtu)
 {
-	bool is_datagram = qp_is_datagram(qp);
-	uint32_t mtu = is_datagram ? ROCE_PAYLOAD_MAX : 1u << (MTU_SHIFT + attr->path_mtu);
+	uint32_t mtu = 1u << (MTU_SHIFT + attr->path_mtu);
+
+	return qp_is_datagram(qp) ? ROCE_PAYLOAD_MAX : mtu < way_mtu ? mtu : way_mtu;
+}
+
+static void init_transport(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr,
+			   uint32_t way_mtu)
+{
+	uint32_t mtu = path_mtu_of(qp, attr, way_mtu);
 	const struct roce_config config = {
 		.ops = &far_ops,
 		.host = qp,
@@ -96,7 +107,7 @@ static int connect_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *a
 	if (!rc && f->self->state != PEER_READY)
 		rc = -EPERM;
 	if (!rc)
-		init_transport(qp, f, attr);
+		init_transport(qp, f, attr, av->mtu);
 	return -rc;
 }
 
@@ -106,7 +117,7 @@ static int listen_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *at
 	int rc = -wire_socket_open();
 
 	if (!rc)
-		init_transport(qp, f, attr);
+		init_transport(qp, f, attr, 0);
 	return rc;
 }
 
@@ -121,8 +132,6 @@ int far_create(struct qp *qp, const struct ibv_qp_attr *attr)
 		rc = ah_resolve(qp->ibv.context, &attr->ah_attr, &av);
 	if (rc || (!is_datagram && !av.is_far))
 		return rc;
-	if (!is_datagram && 1u << (MTU_SHIFT + attr->path_mtu) > av.mtu)
-		return EINVAL;
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return ENOMEM;
@@ -285,6 +294,21 @@ void far_complete(struct qp *qp)
 	}
 }
 
+void far_count(struct qp *qp)
+{
+	const struct roce_counters *now = &qp->far->roce.counters;
+	struct roce_counters *before = &qp->far->counted;
+	uint64_t accepted = now->refused[ROCE_ACCEPTED] - before->refused[ROCE_ACCEPTED];
+
+	count(packets_out, now->packets_out - before->packets_out);
+	count(packets_in, accepted);
+	count(refused, now->packets_in - before->packets_in - accepted);
+	count(retransmitted, now->retransmitted - before->retransmitted);
+	count(duplicates, now->duplicates - before->duplicates);
+	count(gaps, now->gaps - before->gaps);
+	*before = *now;
+}
+
 void far_run(struct qp *qp)
 {
 	uint32_t done;
@@ -299,5 +323,6 @@ void far_run(struct qp *qp)
 		transmit(qp);
 		far_complete(qp);
 	} while (done != qp->sq.done && has_work(qp));
+	far_count(qp);
 	far_timer_set(qp);
 }

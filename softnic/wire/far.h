@@ -33,6 +33,7 @@
  *	failed queue pair stays taken, and is flushed as such.
  * @grh_flags: IBV_WC_GRH and RECV_IPV4 of the datagram being received
  * @armed_ns: deadline of qp->timer, or ROCE_NEVER
+ * @counted: what the process's counters have of the transport's
  */
 struct far {
 	struct roce_qp roce;
@@ -44,6 +45,7 @@ struct far {
 	bool has_receive, is_kept;
 	uint32_t grh_flags;
 	uint64_t armed_ns;
+	struct roce_counters counted;
 	struct roce_wqe *wqes;
 	struct roce_resource *resources;
 };
@@ -61,8 +63,8 @@ static inline bool far_is_connected(const struct qp *qp)
  * For UD: listen to other hosts, too, if that is possible.
  *
  * Context: nic.lock and qp->lock held. The caller owes far_destroy().
- * Return: 0 (qp->far is NULL if the peer is near); EINVAL if the path MTU does not fit the way;
- *	ENOMEM; or why the sockets or the way to our own memory cannot be had.
+ * Return: 0 (qp->far is NULL if the peer is near); EHOSTUNREACH; ENOMEM; or why the sockets or the
+ *	way to our own memory cannot be had.
  */
 int far_create(struct qp *qp, const struct ibv_qp_attr *attr);
 
@@ -83,6 +85,9 @@ static inline bool far_has_begun(const struct qp *qp)
 
 /** far_run() - post to the transport, transmit, and take completions of a connected queue pair */
 void far_run(struct qp *qp);
+
+/** far_count() - add what the transport has counted to the counters of the process */
+void far_count(struct qp *qp);
 
 /** far_complete() - take the completions of the transport */
 void far_complete(struct qp *qp);
