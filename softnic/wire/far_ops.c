@@ -94,7 +94,18 @@ static enum roce_status gather(void *host, const struct roce_wqe *wqe, uint32_t 
 static enum roce_status scatter(void *host, const struct roce_wqe *wqe, uint32_t offset,
 				const uint8_t *from, uint32_t bytes)
 {
-	return copy_wqe(host, wqe, offset, (void *)from, bytes);
+	const struct qp *qp = host;
+	const struct send_queue *sq = &qp->sq;
+	size_t at = wqe->id & (sq->size - 1);
+	const struct mr_view view = own_view(qp->ibv.pd->handle);
+	const struct ibv_sge *sge = sq->sges + at * sq->max_sge;
+	struct mr_place place;
+
+	if (sq->wqes[at].num_sge != 1)
+		return copy_wqe(host, wqe, offset, (void *)from, bytes);
+	if (!mr_translate(&view, sge->lkey, IBV_ACCESS_LOCAL_WRITE, sge->addr, sge->length, &place))
+		return ROCE_LOC_PROT;
+	return stage_write(host, place.addr + offset, from, bytes) ? ROCE_LOC_PROT : ROCE_SUCCESS;
 }
 
 static enum roce_status find(struct qp *qp, uint32_t rkey, enum roce_right right, uint64_t addr,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include <string.h>
 
+#include "softnic/roce/requester.h"
 #include "softnic/roce/responder.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/wire/far.h"
@@ -20,6 +21,7 @@ static struct {
 	uint32_t count;
 	uint64_t addr, bytes;
 	bool may_wait; /* those of the packet being dealt with */
+	bool are_responses; /* to a read of ours; else they are writes of the peer */
 } writes;
 
 void stage_forget(void)
@@ -63,6 +65,14 @@ bool stage_ends_at(uint64_t addr)
 	return ahead.next == addr;
 }
 
+static void fail(struct qp *qp, uint64_t psn)
+{
+	if (writes.are_responses)
+		roce_requester_fail(&qp->far->roce, ROCE_LOC_PROT); /* the oldest is the read */
+	else
+		roce_responder_nak(&qp->far->roce, ROCE_NAK_OPERATION, psn);
+}
+
 /* Finds the first write that fails, and executes those before it. */
 static void refuse_first_bad(struct qp *qp)
 {
@@ -71,7 +81,7 @@ static void refuse_first_bad(struct qp *qp)
 
 	for (i = 0; i < writes.count; i++) {
 		if (copy(true, addr, writes.from[i].iov_base, writes.from[i].iov_len)) {
-			roce_responder_nak(&qp->far->roce, ROCE_NAK_OPERATION, writes.psns[i]);
+			fail(qp, writes.psns[i]);
 			return;
 		}
 		addr += writes.from[i].iov_len;
@@ -91,19 +101,26 @@ void stage_flush(struct qp *qp)
 	writes.bytes = 0;
 }
 
-/* A write with immediate ends by a completion in its own packet, so its bytes must be there. */
-static bool may_wait(uint8_t opcode)
+/*
+ * A write with immediate and the last response to a read end by a completion, so their bytes must
+ * be there.
+ */
+static bool may_wait(uint32_t traits)
 {
-	uint32_t traits = roce_packet_traits(opcode);
-
+	if (traits & ROCE_IS_RESPONSE)
+		return traits & ROCE_HAS_PAYLOAD && !(traits & ROCE_IS_END);
 	return traits & ROCE_IS_WRITE && !(traits & ROCE_HAS_IMM);
 }
 
 void stage_begin(struct qp *qp, uint8_t opcode)
 {
-	writes.may_wait = may_wait(opcode);
-	if (!writes.may_wait || writes.count == WRITES_MAX)
+	uint32_t traits = roce_packet_traits(opcode);
+	bool is_response = traits & ROCE_IS_RESPONSE;
+
+	writes.may_wait = may_wait(traits);
+	if (!writes.may_wait || writes.count == WRITES_MAX || is_response != writes.are_responses)
 		stage_flush(qp);
+	writes.are_responses = is_response;
 }
 
 /* So the writes that wait belong to one message, and to consecutive addresses. */

@@ -39,7 +39,7 @@ void stage_end(struct qp *qp, uint8_t opcode);
  * @from: *kept until* stage_flush()
  *
  * Return: 0, or a negative errno if a byte is not mapped. A failure that is found later is answered
- *	by a NAK for its packet.
+ *	by a NAK for its packet, or ends our read.
  */
 int stage_write(struct qp *qp, uint64_t addr, const uint8_t *from, uint32_t bytes);
 

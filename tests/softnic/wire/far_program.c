@@ -4,7 +4,7 @@
  * each byte.
  *
  * far_program serve PORT
- * far_program rc|uc|ud|unmapped|kill SERVER PORT [ROUNDS]
+ * far_program rc|uc|ud|unmapped|unmapped_here|kill SERVER PORT [ROUNDS]
  *
  * The ends meet over TCP, on the addresses that their queue pairs use, too. The server obeys a
  * letter and a number, and answers with 0 or what went wrong.
@@ -460,6 +460,15 @@ static void run_unmapped(void)
 	CHECK(poll_one().status == IBV_WC_REM_OP_ERR);
 }
 
+/* The same for our own region, as the target of a read. */
+static void run_unmapped_here(void)
+{
+	meet(IBV_QPT_RC);
+	CHECK(!munmap(buffer + 2 * HALF - PAGE, PAGE));
+	post(IBV_WR_RDMA_READ, 2 * HALF - 100000, 100000, 0);
+	CHECK(poll_one().status == IBV_WC_LOC_PROT_ERR);
+}
+
 /* Unlike a near peer's, the death is seen by its silence. */
 static void run_kill(void)
 {
@@ -510,6 +519,8 @@ int main(int argc, char **argv)
 		run_ud(rounds);
 	else if (!strcmp(argv[1], "unmapped"))
 		run_unmapped();
+	else if (!strcmp(argv[1], "unmapped_here"))
+		run_unmapped_here();
 	else
 		run_kill();
 	puts("right");

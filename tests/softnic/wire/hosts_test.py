@@ -114,6 +114,7 @@ class Hosts(unittest.TestCase):
 
     def test_memory_that_is_unmapped_is_an_error(self):
         self.pair("unmapped")
+        self.pair("unmapped_here")
 
     def test_a_killed_peer_ends_a_connection_by_its_silence(self):
         self.pair("kill")
