@@ -23,7 +23,7 @@ void gid_watch(void);
  * @device: index of the device
  * @port: port number, or 0 for the device; device and first port have the same GUID
  *
- * GUIDs are the same on every host, because peers are never on another host.
+ * GUIDs are the same on every host. Between hosts addresses tell ports apart.
  */
 uint64_t gid_guid(uint32_t device, uint32_t port);
 

@@ -132,6 +132,8 @@ int far_create(struct qp *qp, const struct ibv_qp_attr *attr)
 		rc = ah_resolve(qp->ibv.context, &attr->ah_attr, &av);
 	if (rc || (!is_datagram && !av.is_far))
 		return rc;
+	if (!is_datagram && !attr->dest_qp_num)
+		return EINVAL; /* no queue pair of a program has this number */
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return ENOMEM;

@@ -63,8 +63,8 @@ static inline bool far_is_connected(const struct qp *qp)
  * For UD: listen to other hosts, too, if that is possible.
  *
  * Context: nic.lock and qp->lock held. The caller owes far_destroy().
- * Return: 0 (qp->far is NULL if the peer is near); EHOSTUNREACH; ENOMEM; or why the sockets or the
- *	way to our own memory cannot be had.
+ * Return: 0 (qp->far is NULL if the peer is near); EHOSTUNREACH; EINVAL; ENOMEM; or why the
+ *	sockets or the way to our own memory cannot be had.
  */
 int far_create(struct qp *qp, const struct ibv_qp_attr *attr);
 
