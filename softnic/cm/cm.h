@@ -111,8 +111,8 @@ struct cm_group {
  * @path: the path record of @id once the route is resolved
  * @is_far: the destination is on another host; see softnic/cm_far/far.h
  * @conn: with the other host, or NULL
- * @psn: of our first packet; 0 unless the id is far
- * @remote_psn: likewise
+ * @psn: with which the remote side begins to send to us; 0 unless the id is far
+ * @remote_psn: with which we begin
  * @looking_up: rdma_resolve_addrinfo() was called and the result not yet queried
  * @found: the result of rdma_resolve_addrinfo()
  * @qp_init_attr: for the children of a listening endpoint, or NULL

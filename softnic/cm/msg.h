@@ -71,7 +71,7 @@ enum cm_sidr_status {
  * @srq: the sender receives from an SRQ (REQ, REP)
  * @flow_control: as in rdma_conn_param, carried only (REQ, REP)
  * @traffic_class: of the packets, both ways (REQ)
- * @psn: of the sender's first packet (REQ, REP between hosts; else 0)
+ * @psn: of the first packet to the sender (REQ, REP between hosts; else 0)
  * @mtu: enum ibv_mtu (REQ between hosts; else 0)
  * @ece_vendor: enhanced connection establishment, carried only (REQ, REP)
  * @ece_options: likewise

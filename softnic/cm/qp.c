@@ -54,7 +54,7 @@ static int attr_rtr(const struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 	cm_qp_path(id, &attr->ah_attr);
 	attr->path_mtu = id->path.mtu;
 	attr->dest_qp_num = id->remote_qpn;
-	attr->rq_psn = id->remote_psn;
+	attr->rq_psn = id->psn;
 	attr->max_dest_rd_atomic = id->responder_resources;
 	attr->min_rnr_timer = MIN_RNR_TIMER;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
@@ -70,7 +70,7 @@ static int attr_rts(const struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->timeout = id->ack_timeout;
 	attr->retry_cnt = id->retry_count;
 	attr->rnr_retry = id->rnr_retry_count;
-	attr->sq_psn = id->psn;
+	attr->sq_psn = id->remote_psn;
 	attr->max_rd_atomic = id->initiator_depth;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	if (id->id.qp_type == IBV_QPT_RC)

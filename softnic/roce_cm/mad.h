@@ -59,7 +59,8 @@ enum roce_mad_answered {
  * @tid: transaction ID: the same in a request, its answer and their repetitions
  * @local_id: the sender's communication ID; of SIDR: the request ID
  * @remote_id: the receiver's
- * @service_id, @ca_guid, @qkey, @qpn, @psn, @pkey: the sender's
+ * @service_id, @ca_guid, @qkey, @qpn, @pkey: the sender's
+ * @psn: with which the receiver begins to send packets
  * @vendor_id: 24 bits; 0 or a vendor's options (ECE)
  * @responder_resources, @initiator_depth: reads and atomics that the sender answers and starts
  * @remote_timeout, @local_timeout: exponents of 4.096 us * 2^x: the time in which the receiver
