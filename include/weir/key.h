@@ -17,8 +17,8 @@ struct weir_key;
 
 /**
  * weir_key_load() - read a key from a file
- * @path: a regular file of 16 to 4096 bytes, any content, readable by its owner only; one trailing
- *	newline is ignored
+ * @path: a regular file of 16 to 4096 bytes, any content; it belongs to the caller's effective user
+ *	or root, and nobody else may access it; one trailing newline is ignored
  * @key: receives the key
  * @error: may be NULL
  *
@@ -26,7 +26,8 @@ struct weir_key;
  *
  * Return: 0, or
  *	-ENOENT  the file does not exist;
- *	-EACCES  the file is unreadable, or others may access it (mode & 077);
+ *	-EACCES  the file is unreadable, belongs to another user, or others may access it
+ *	         (mode & 077);
  *	-EINVAL  shorter than 16 or longer than 4096 bytes;
  *	-ENOMEM  out of memory.
  */

@@ -41,6 +41,12 @@ static int check_key_file(int fd, const char *path, struct weir_error *error)
 		return weir_error_set(error, -errno, "key file %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return weir_error_set(error, -EINVAL, "key file %s is not a regular file", path);
+	if (st.st_uid && st.st_uid != geteuid())
+		return weir_error_set(
+			error, -EACCES,
+			"key file %s belongs to user %u, who may change it: chown it to "
+			"user %u or root",
+			path, st.st_uid, geteuid());
 	if (st.st_mode & 077)
 		return weir_error_set(error, -EACCES,
 				      "key file %s has mode %04o: others may read it; chmod 600 it",

@@ -110,6 +110,39 @@ static void only_the_length_decides(void **state)
 	}
 }
 
+static bool is_another_user;
+
+uid_t __real_geteuid(void);
+uid_t __wrap_geteuid(void);
+
+uid_t __wrap_geteuid(void)
+{
+	return __real_geteuid() + is_another_user;
+}
+
+/* root can give the file away. Another user can only pretend to be somebody else. */
+static void a_file_of_another_user_is_refused_and_one_of_root_is_not(void **state)
+{
+	const bool is_root = !__real_geteuid();
+	struct weir_error error;
+	struct weir_key *key;
+	int rc;
+
+	(void)state;
+	file_make("0123456789abcdef", 16, 0600);
+	is_another_user = true;
+	rc = load(&key, &error);
+	if (is_root && !rc)
+		weir_key_free(key);
+	assert_int_equal(rc, is_root ? 0 : -EACCES);
+	if (is_root) {
+		assert_int_equal(chown(path, 12345, -1), 0);
+		assert_int_equal(load(&key, &error), -EACCES);
+	}
+	is_another_user = false;
+	assert_non_null(strstr(error.text, "belongs to user"));
+}
+
 static void what_others_may_read_is_no_secret(void **state)
 {
 	static const mode_t open_modes[] = { 0640, 0604, 0620, 0666, 0601 };
@@ -145,6 +178,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_new_key_can_be_loaded_and_no_two_are_the_same, clean),
 		cmocka_unit_test_teardown(only_the_length_decides, clean),
+		cmocka_unit_test_teardown(a_file_of_another_user_is_refused_and_one_of_root_is_not,
+					  clean),
 		cmocka_unit_test_teardown(what_others_may_read_is_no_secret, clean),
 		cmocka_unit_test_teardown(what_is_no_file_is_refused, clean),
 	};
