@@ -6,7 +6,8 @@
  *	ATTACH  DONORS, BYTES or NAME or both, optional attributes -> STATUS, NUMBER or TEXT
  *	DETACH  NUMBER -> STATUS, perhaps TEXT
  *	RESIZE  NUMBER, BYTES -> STATUS, perhaps TEXT
- *	LIST    (dump) -> a message per device, with all attributes not marked otherwise
+ *	LIST    (dump) -> a message per device, with all attributes not marked otherwise; DONORS and
+ *	        NAME for CAP_SYS_ADMIN only
  */
 #ifndef WEIR_INCLUDE_UAPI_WEIR_BLK_H
 #define WEIR_INCLUDE_UAPI_WEIR_BLK_H

@@ -136,7 +136,7 @@ static int send_answer(struct sk_buff *message, struct genl_info *info, int stat
  * CAP_NET_ADMIN must not suffice to write to any disk, which --local does, and GENL_ADMIN_PERM
  * checks for no more.
  */
-static bool may_change(const struct sk_buff *skb)
+static bool is_administrator(const struct sk_buff *skb)
 {
 	return netlink_capable(skb, CAP_SYS_ADMIN);
 }
@@ -149,7 +149,7 @@ static int do_attach(struct sk_buff *skb, struct genl_info *info)
 	u32 number = 0;
 	int rc;
 
-	if (!may_change(skb))
+	if (!is_administrator(skb))
 		return -EPERM;
 	message = new_answer();
 	if (!message)
@@ -168,7 +168,7 @@ static int do_detach(struct sk_buff *skb, struct genl_info *info)
 	struct kweir_error error = {};
 	struct sk_buff *message;
 
-	if (!may_change(skb))
+	if (!is_administrator(skb))
 		return -EPERM;
 	if (GENL_REQ_ATTR_CHECK(info, WEIR_BLK_NUMBER))
 		return -EINVAL;
@@ -185,7 +185,7 @@ static int do_resize(struct sk_buff *skb, struct genl_info *info)
 	struct sk_buff *message;
 	int rc;
 
-	if (!may_change(skb))
+	if (!is_administrator(skb))
 		return -EPERM;
 	if (GENL_REQ_ATTR_CHECK(info, WEIR_BLK_NUMBER))
 		return -EINVAL;
@@ -246,14 +246,17 @@ static int put_donors(struct sk_buff *skb, const struct weir_blk_facts *facts)
 	return 0;
 }
 
-static int put_facts(struct sk_buff *skb, struct weir_blk *blk)
+/* Only an administrator learns where the data are, and under which name. */
+static int put_facts(struct sk_buff *skb, struct weir_blk *blk, bool is_admin)
 {
 	struct weir_blk_facts facts;
 	u64 counters[WEIR_BLK_COUNTERS_NR];
 
 	weir_blk_volume_facts(&blk->volume, &facts);
-	if (nla_put_u32(skb, WEIR_BLK_NUMBER, blk->number) || put_donors(skb, &facts) ||
-	    nla_put_string(skb, WEIR_BLK_NAME, blk->volume.name) ||
+	if (is_admin &&
+	    (put_donors(skb, &facts) || nla_put_string(skb, WEIR_BLK_NAME, blk->volume.name)))
+		return -EMSGSIZE;
+	if (nla_put_u32(skb, WEIR_BLK_NUMBER, blk->number) ||
 	    nla_put_u64_64bit(skb, WEIR_BLK_BYTES, blk->volume.bytes, WEIR_BLK_PAD) ||
 	    nla_put_u32(skb, WEIR_BLK_REPLICAS, blk->volume.core.replicas) ||
 	    nla_put_u32(skb, WEIR_BLK_STATE, state_of_all(&facts)) ||
@@ -278,7 +281,7 @@ static int dump_device(struct weir_blk *blk, void *arg)
 
 	if (!head)
 		return -EMSGSIZE;
-	if (put_facts(skb, blk)) {
+	if (put_facts(skb, blk, is_administrator(callback->skb))) {
 		genlmsg_cancel(skb, head);
 		return -EMSGSIZE;
 	}

@@ -746,6 +746,16 @@ class Device(unittest.TestCase):
             self.assertIn("permission denied", refused.stderr)
         self.assertEqual(must("blockdev", "--getsize64", device).strip(), str(16 * MIB))
 
+    def test_only_an_administrator_sees_donors_and_regions(self):
+        self.attached("--name", "hidden")
+        for prefix, region, donors in (
+            ([], "hidden", 1),
+            (["setpriv", "--bounding-set=-sys_admin"], "", 0),
+        ):
+            seen = json.loads(must(*prefix, WEIR, "blk", "list", "--json"))["devices"][0]
+            self.assertEqual((seen["region"], len(seen["donors"])), (region, donors))
+            self.assertEqual((seen["bytes"], seen["state"]), (16 * MIB, "up"))
+
     def test_a_command_that_names_no_device_is_about_none(self):
         device = self.attached()
         self.assertEqual(device, "/dev/weir0", "which a number that is missing would be")
