@@ -56,15 +56,16 @@ static WEIR_ALWAYS_INLINE int weir_prepare_promise(struct weir_request *request,
 
 	if (!weir_session_is_usable(session))
 		return -ENOTCONN;
-	if (!has_room && weir_prepare_for_queue(completion) &&
-	    weir_queue_reserve(completion->queue, 1))
-		return -ENOMEM;
+	if (weir_prepare_for_queue(completion)) { /* no handle: weir_prepare_is_valid() */
+		if (!has_room && weir_queue_reserve(completion->queue, 1))
+			return -ENOMEM;
+	} else if (out) {
+		*out = request;
+	}
 	request->completion = *completion;
 	request->req.retries = (uint8_t)session->options.retries;
 	if (completion->hint)
 		request->req.hint = (uint8_t)completion->hint;
-	if (out)
-		*out = request;
 	return 0;
 }
 
