@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * close() of a socket may wait until unsent data is sent (SO_LINGER). A local socket may hold such
- * a socket in its queue, and closes it too. Linux 6.16 can refuse descriptors (SO_PASSRIGHTS).
+ * a socket in its queue, and closes that socket too. passed_fd_close_socket() empties the queue
+ * first, after a shutdown(): the peer's later send() fails, under the lock that guards the queue.
+ * Linux 6.16 can refuse descriptors (SO_PASSRIGHTS).
  * Before, the kernel closes a descriptor that does not fit the control buffer, in the receiving
  * thread. So the buffer here has room for the most that one message can bring.
  *
@@ -10,6 +12,7 @@
  * of a socket; the block size, which is the same in each procfs, but differs in any file system
  * that a user may mount.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
@@ -28,7 +31,10 @@
 #define SO_PASSRIGHTS 83 /* Linux 6.16, asm-generic/socket.h */
 #endif
 
-enum { PROC_BLOCK_SIZE = 1024 };
+enum {
+	PROC_BLOCK_SIZE = 1024,
+	QUEUED_MAX = 4096, /* a socket's buffer holds fewer messages, connections, and errors */
+};
 
 static bool is_on_filesystem(int fd, unsigned long magic)
 {
@@ -110,14 +116,6 @@ void passed_fd_refuse(int socket)
 	setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 }
 
-void passed_fd_close_socket(int socket)
-{
-	if (has_sockopt(socket, SO_PASSRIGHTS, 0))
-		close(socket);
-	else
-		close_apart(socket);
-}
-
 unsigned int passed_fd_take(struct msghdr *message, int *fds, unsigned int nr_max)
 {
 	unsigned int nr = 0, i, here;
@@ -152,4 +150,48 @@ ssize_t passed_fd_recv(int socket, void *buf, size_t size, int flags)
 	if (n >= 0)
 		passed_fd_take(&message, NULL, 0);
 	return n;
+}
+
+/*
+ * Any message brings the sender's credentials, even an empty message; the end of the queue brings
+ * nothing. Return: false at the end of the queue. After another error, messages may be left.
+ */
+static bool drop_message(int socket)
+{
+	union passed_fd_control control;
+	struct msghdr message = { .msg_control = &control, .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return errno != EAGAIN && errno != ENOTCONN;
+	passed_fd_take(&message, NULL, 0);
+	return message.msg_controllen;
+}
+
+/* Return: the same. Without a free descriptor, the connections stay. */
+static bool drop_connection(int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return errno != EAGAIN && errno != EINVAL;
+	passed_fd_close_socket(fd);
+	return true;
+}
+
+void passed_fd_close_socket(int socket)
+{
+	bool (*const drop)(int) = has_sockopt(socket, SO_ACCEPTCONN, 1) ? drop_connection :
+									  drop_message;
+	const int on = 1;
+	int i = 0;
+
+	setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	shutdown(socket, SHUT_RD);
+	while (i < QUEUED_MAX && drop(socket))
+		i++;
+	if (i < QUEUED_MAX)
+		close(socket);
+	else
+		close_apart(socket);
 }

@@ -45,9 +45,10 @@ void passed_fd_refuse(int socket);
 
 /**
  * passed_fd_close_socket() - close an own socket without blocking
- * @socket: passed_fd_refuse() was called before any peer could send
+ * @socket: local; connected, bound or listening; no other process uses the socket
  *
- * Unread messages may hold descriptors, which the kernel closes too.
+ * Shuts the socket down. Unread messages and connections not yet accepted may hold descriptors,
+ * which close() would close too: passed_fd_close() closes such descriptors first.
  */
 void passed_fd_close_socket(int socket);
 

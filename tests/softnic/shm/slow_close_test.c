@@ -4,6 +4,8 @@
  * A message brings a descriptor whose close() takes a minute. No thread that serves others waits,
  * neither where the kernel refuses such messages nor where it does not.
  */
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <poll.h>
 
 #include "fd/passed_fd.h"
@@ -68,6 +70,84 @@ static void test_where_none_is_due_the_kernel_refuses_or_a_thread_closes(void **
 	assert_true(slow_socket_now_ms() - start_ms < SLOW_WAIT_MS);
 }
 
+static unsigned int nr_threads;
+
+/* Takes the place of the C library's function, also for the code under test. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+	int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+	nr_threads++;
+	next = (__typeof__(next))dlsym(RTLD_NEXT, "pthread_create");
+	return next(thread, attr, start, arg);
+}
+
+/* As an honest client leaves: with a message unread, and one that is empty. */
+static void test_closing_an_ordinary_socket_takes_no_thread(void **state)
+{
+	const int types[] = { SOCK_SEQPACKET, SOCK_DGRAM };
+	unsigned int before = nr_threads;
+	int pair[2];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(socketpair(AF_UNIX, types[i], 0, pair), 0);
+		assert_int_equal(send(pair[0], "", 0, 0), 0);
+		assert_int_equal(send(pair[0], "m", 1, 0), 1);
+		if (i)
+			close(pair[0]);
+		passed_fd_close_socket(pair[1]);
+		assert_int_equal(fcntl(pair[1], F_GETFD), -1);
+		if (!i)
+			close(pair[0]);
+	}
+	assert_int_equal(nr_threads, before);
+}
+
+/* The slow one is behind an empty message, and before its sender's end. */
+static void test_no_queued_descriptor_is_overlooked(void **state)
+{
+	long start_ms = slow_socket_now_ms();
+	int pair[2], i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		assert_int_equal(send(pair[0], "", 0, 0), 0);
+		assert_true(slow_socket_send(pair[0]));
+		assert_true(send_nested(pair[0]));
+		if (i)
+			close(pair[0]);
+		passed_fd_close_socket(pair[1]);
+		if (!i)
+			close(pair[0]);
+	}
+	assert_true(slow_socket_now_ms() - start_ms < SLOW_WAIT_MS);
+}
+
+/* The connection waits in the listener's queue, and a descriptor in the connection's. */
+static void test_a_listener_closes_without_waiting_for_its_queue(void **state)
+{
+	long start_ms = slow_socket_now_ms();
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(sa_family_t); /* the kernel chooses a name */
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	assert_int_equal(bind(listener, (struct sockaddr *)&addr, len), 0);
+	len = sizeof(addr);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, len), 0);
+	assert_true(slow_socket_send(fd));
+	passed_fd_close_socket(listener);
+	assert_int_equal(send(fd, "m", 1, MSG_NOSIGNAL), -1);
+	close(fd);
+	assert_true(slow_socket_now_ms() - start_ms < SLOW_WAIT_MS);
+}
+
 /* The engine serves all connections of the process, and accepts new ones. */
 static void test_the_engine_goes_on(void **state)
 {
@@ -103,6 +183,9 @@ static int tests(void)
 		cmocka_unit_test_setup_teardown(test_the_engine_goes_on, pair_up, pair_down),
 		cmocka_unit_test(test_a_slow_descriptor_that_arrives_delays_no_receiver),
 		cmocka_unit_test(test_where_none_is_due_the_kernel_refuses_or_a_thread_closes),
+		cmocka_unit_test(test_closing_an_ordinary_socket_takes_no_thread),
+		cmocka_unit_test(test_no_queued_descriptor_is_overlooked),
+		cmocka_unit_test(test_a_listener_closes_without_waiting_for_its_queue),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);
