@@ -156,7 +156,7 @@ bool fault_is_gone(void)
 
 bool fault_port_is_down(void)
 {
-	return load_acquire(&nic.pub->life.down);
+	return load_acquire(&nic.is_open) && load_acquire(&nic.pub->life.down);
 }
 
 void fault_init_qp(struct qp *qp)

@@ -47,7 +47,7 @@ uint32_t device_index(const struct ibv_device *dev)
 	return dev - devices;
 }
 
-static uint32_t device_count(void)
+uint32_t device_count(void)
 {
 	const struct softnic_options *options = config_get();
 

@@ -34,6 +34,9 @@ enum {
  */
 struct ibv_device *softnic_device(void);
 
+/** device_count() - number of devices; 0 if a setting is invalid or the devices have gone */
+uint32_t device_count(void);
+
 /** device_index() - the N of softnicN */
 uint32_t device_index(const struct ibv_device *device);
 

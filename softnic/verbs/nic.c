@@ -159,7 +159,7 @@ static int open_locked(void)
 	if (rc)
 		goto slot;
 	gid_watch();
-	nic.is_open = true;
+	store_release(&nic.is_open, true); /* a thread that loads true sees nic.pub */
 	return 0;
 
 slot:

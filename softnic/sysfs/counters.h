@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The files in counters/ and hw_counters/: sums over the processes of this user that have the
+ * device open, as `weir stat` shows them. All devices and ports of a process count together.
+ */
+#ifndef WEIR_SOFTNIC_SYSFS_COUNTERS_H
+#define WEIR_SOFTNIC_SYSFS_COUNTERS_H
+
+#include "softnic/control/stat.h"
+#include "tree.h"
+
+/** counters_write() - the counter at the offset @e->counter */
+int counters_write(const struct sysfs_entry *e, const struct sysfs_at *at, char *text, size_t size);
+
+/**
+ * counters_write_words() - bytes moved, in words of four bytes as the specification has it
+ *
+ * Sent and received words are equal, because both ends are on this host.
+ */
+int counters_write_words(const struct sysfs_entry *e, const struct sysfs_at *at, char *text,
+			 size_t size);
+
+/** counters_write_messages() - messages moved, each counted as one packet */
+int counters_write_messages(const struct sysfs_entry *e, const struct sysfs_at *at, char *text,
+			    size_t size);
+
+#endif
