@@ -27,7 +27,7 @@ HEADERS = ("infiniband/verbs.h", "rdma/rdma_cma.h", "rdma/rsocket.h")
 DECLARATION = re.compile(r"^[\w *]*?\b((?:ibv|rdma)_\w+|r[a-z]+)\(", re.M)
 SYSTEM_LINE = re.compile(r'^# \d+ "([^"]*)".*?(?=^# \d+ "|\Z)', re.M | re.S)
 # A filter for the library's exports, which also replace some functions of libc.
-VERB = re.compile(r"ibv_|rdma_|r[a-z]+$")
+VERB = re.compile(r"ibv_|rdma_|r(?!ead(?:dir|link)|ealpath|ewinddir)[a-z]+$")
 # Names and units of values, implemented by libibverbs for all devices, and a function only for
 # ibv_devinfo.
 NO_VERB = re.compile(r"ibv_\w+_str$|ibv_rate_to_\w+$|ibv_query_gid_type$")

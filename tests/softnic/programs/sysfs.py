@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Run unmodified programs that look for RDMA devices in /sys.
+
+sysfs.py LIBRARY WALK: the library to preload, and the C++ program walk.cc.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+LIBRARY = os.path.abspath(sys.argv.pop(1))
+WALK = os.path.abspath(sys.argv.pop(1))
+CLASS = "/sys/class/infiniband"
+PORT = f"{CLASS}/softnic0/ports/1"
+PATIENCE_S = 100
+GUID = "0277:6569:7200:0001"
+
+
+class Programs(unittest.TestCase):
+    def run_program(self, *command, **settings):
+        if not shutil.which(command[0]):
+            self.skipTest(f"{command[0]} is not installed")
+        done = subprocess.run(
+            command, env={**os.environ, "LD_PRELOAD": LIBRARY, **settings}, text=True,
+            capture_output=True, check=False, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def test_ibstat_shows_the_device(self):
+        output = self.run_program("/usr/sbin/ibstat")
+        for line in ("CA 'softnic0'", "Number of ports: 1", "State: Active", "Rate: 100",
+                     "Node GUID: 0x0277656972000001", "Link layer: Ethernet"):
+            self.assertIn(line, output)
+
+    def test_ibstat_shows_all_devices_and_ports(self):
+        output = self.run_program("/usr/sbin/ibstat", WEIR_SOFTNIC="devices=2,ports=3")
+        self.assertEqual(output.count("CA 'softnic"), 2)
+        self.assertEqual(output.count("State: Active"), 6)
+
+    def test_ibstatus_shows_the_device(self):
+        output = self.run_program("/usr/sbin/ibstatus")
+        for line in ("Infiniband device 'softnic0' port 1 status:",
+                     f"fe80:0000:0000:0000:{GUID}", "4: ACTIVE", "100 Gb/sec (4X EDR)"):
+            self.assertIn(line, output)
+
+    def test_ibv_devices_shows_the_device(self):
+        self.assertIn("softnic0", self.run_program("ibv_devices"))
+
+    def test_ls_shows_links_and_types(self):
+        output = self.run_program("ls", "-lan", CLASS)
+        self.assertIn("softnic0 -> ../../devices/softnic0/infiniband/softnic0", output)
+        self.assertIn("dr-xr-xr-x", output)
+
+    def test_find_and_cat_read_every_attribute(self):
+        files = self.run_program("find", f"{CLASS}/softnic0/", "-maxdepth", "3", "-type", "f")
+        self.assertGreater(len(files.split()), 15)
+        self.assertEqual(self.run_program("cat", *files.split()).count("\n"), len(files.split()))
+
+    def test_a_shell_expands_and_walks(self):
+        output = self.run_program("sh", "-c", f"echo {CLASS}/*/ports/*/state; cd {CLASS}; echo *;"
+                                  "cd softnic0/ports; cat 1/state; cd ../device; cat numa_node;"
+                                  "cd net/lo; cat ifindex; cd /; ls -d dev")
+        self.assertEqual(output.split("\n"),
+                         [f"{PORT}/state", "softnic0", "4: ACTIVE", "-1", "1", "dev", ""])
+
+    def test_filesystem_of_cpp_walks(self):
+        lines = self.run_program(WALK, f"{CLASS}/softnic0").split("\n")
+        self.assertEqual(lines[0], "/sys/devices/softnic0/infiniband/softnic0")
+        for line in (f"node_guid={GUID}", "state=4: ACTIVE", "device=../../../softnic0"):
+            self.assertIn(line, lines)
+        self.assertEqual(lines.count("255="), 2)  # no type, no netdev
+        self.assertGreater(len(lines), 3 * 256)
+
+    def test_python_walks(self):
+        script = (f"import os\nfor d, _, files, fd in os.fwalk('{CLASS}/softnic0/'):\n"
+                  " for name in files:\n  if d.endswith('/counters'):\n"
+                  "   print(name, open(os.open(name, 0, dir_fd=fd)).read().strip())\n"
+                  "print(sum(len(f) for _, _, f in os.walk(os.path.realpath('"
+                  f"{CLASS}/softnic0'))))")
+        output = self.run_program("python3", "-c", script)
+        self.assertIn("symbol_error 0\n", output)
+        self.assertGreater(int(output.split()[-1]), 3 * 256)
+
+    def test_counters_are_those_of_running_programs(self):
+        def words():
+            return [int(self.run_program("cat", f"{PORT}/counters/port_{way}_data"))
+                    for way in ("xmit", "rcv")]
+
+        if not shutil.which("ib_write_bw"):
+            self.skipTest("perftest is not installed")
+        before = words()
+        pair = []
+        for address in ((), ("localhost",)):
+            pair.append(subprocess.Popen(
+                ["ib_write_bw", "-p", "18517", "-s", "65536", "-D", "8", *address],
+                env={**os.environ, "LD_PRELOAD": LIBRARY}, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL))
+            time.sleep(1)
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while min(words()) < max(before) + 65536 // 4 and time.monotonic() < deadline:
+                time.sleep(0.2)
+            self.assertGreater(min(words()), max(before))
+            self.assertGreater(int(self.run_program("cat", f"{PORT}/hw_counters/qps")), 1)
+        finally:
+            for process in pair:
+                process.kill()
+                process.wait()
+
+    def test_entries_of_the_kernel_stay_visible(self):
+        if subprocess.run(["unshare", "-rm", "true"], check=False,
+                          capture_output=True).returncode:
+            self.skipTest("user namespaces are not allowed")
+        script = ("mount -t tmpfs none /dev && mkdir /dev/infiniband && "
+                  "touch /dev/infiniband/uverbs0 && LD_PRELOAD=$0 exec sh -c '"
+                  "ls /dev/infiniband; cd /dev; echo infiniband/*; cat infiniband/uverbs0'")
+        done = subprocess.run(["unshare", "-rm", "sh", "-c", script, LIBRARY], text=True,
+                              capture_output=True, check=False, timeout=PATIENCE_S)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(done.stdout.split(),
+                         ["softnic0", "uverbs0", "infiniband/softnic0", "infiniband/uverbs0"])
+
+    def test_nothing_is_shown_with_a_mistake_in_the_settings(self):
+        done = subprocess.run(
+            ["ls", CLASS], env={**os.environ, "LD_PRELOAD": LIBRARY, "WEIR_SOFTNIC": "devices=9"},
+            text=True, capture_output=True, check=False, timeout=PATIENCE_S)
+        if not os.path.exists(CLASS):
+            self.assertEqual(done.returncode, 2)
+        self.assertNotIn("softnic0", done.stdout)
+        self.assertIn("devices=9", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
