@@ -3,6 +3,7 @@
 #include "apps/common/cmd.h"
 #include "apps/common/cmdline.h"
 #include "apps/common/device.h"
+#include "apps/sysfs_mount.h"
 #include "softnic/control/option.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ struct run_choice {
 	unsigned int hot_pages;
 	unsigned int cpu;
 	const char *key;
+	const char *sysfs;
 	bool is_quiet;
 };
 
@@ -48,14 +50,17 @@ static const struct cmdline_option run_options[] = {
 	{ "hot-pages", 0, "N", "4 KiB pages in the cache of the peer's NIC; default 4096",
 	  CMDLINE_UINT(struct run_choice, hot_pages, 1, UINT32_MAX) },
 	{ "cpu", 0, "PERCENT", "most of a processor used to copy for peers; default 50",
-	  CMDLINE_UINT(struct run_choice, cpu, 1, 100),
-	  .expected = "a percentage, 1 to 100" },
+	  CMDLINE_UINT(struct run_choice, cpu, 1, 100), .expected = "a percentage, 1 to 100" },
 	{ "key", 'k', "FILE",
 	  "key shared with peers on other hosts ('weir key new FILE');\n"
 	  "without it, only peers of this user on this host",
 	  CMDLINE_TEXT(struct run_choice, key) },
-	{ "device", 'd', "softnic",
-	  "the device; with --unload also host: the host's devices",
+	{ "sysfs", 0, "calls|mount",
+	  "how programs find softnic in /sys: calls, by functions of the C\n"
+	  "library (default); mount, for static programs, also by files in\n"
+	  "a mount namespace",
+	  CMDLINE_TEXT(struct run_choice, sysfs) },
+	{ "device", 'd', "softnic", "the device; with --unload also host: the host's devices",
 	  CMDLINE_TEXT(struct run_choice, device) },
 	{ "quiet", 'q', NULL, "print neither the device nor statistics of unloading",
 	  CMDLINE_FLAG(struct run_choice, is_quiet) },
@@ -171,11 +176,23 @@ static int check(const char *cmd, const struct run_choice *choice)
 	if (!choice->unload && !on_softnic)
 		return usage_error(cmd, "--device %s: a program on a real device needs no weir run",
 				   choice->device);
+	if (choice->sysfs && strcmp(choice->sysfs, "calls") && strcmp(choice->sysfs, "mount"))
+		return usage_error(cmd, "--sysfs %s: expected calls or mount", choice->sysfs);
+	if (choice->sysfs && !on_softnic)
+		return usage_error(cmd, "--sysfs shows softnic: without --device host only");
 	if (on_softnic && check_environment(cmd))
 		return EXIT_USAGE;
 	if (!choice->unload && (choice->hot_pages || choice->cpu || choice->key))
 		return usage_error(cmd, "--hot-pages, --cpu and --key require --unload");
 	return 0;
+}
+
+/* The second execution, with softnic preloaded, finds in /sys what the files shall hold. */
+static int show_in_sysfs(const char *cmd, const struct run_choice *choice)
+{
+	if (!choice->sysfs || strcmp(choice->sysfs, "mount"))
+		return 0;
+	return device_is_second_execution() ? sysfs_mount(cmd) : device_execute_on_softnic(cmd);
 }
 
 int cmd_run(int argc, char **argv)
@@ -186,5 +203,6 @@ int cmd_run(int argc, char **argv)
 	if (status != CMDLINE_PARSED)
 		return status;
 	status = check(argv[0], &choice);
+	status = status ? status : show_in_sysfs(argv[0], &choice);
 	return status ? status : execute(argv[0], argv + optind, &choice);
 }

@@ -115,7 +115,7 @@ int device_preload(const char *cmd, unsigned int libraries)
 	return status || !sanitizer ? status : preload_first(cmd, sanitizer);
 }
 
-static int execute_on_softnic(const char *cmd)
+int device_execute_on_softnic(const char *cmd)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char *saved = strdup(others ? others : "");
@@ -175,7 +175,7 @@ static int choose_softnic(const char *cmd, const char *why)
 			cmd,
 			"softnic's library is preloaded but shows no device: check WEIR_SOFTNIC");
 	fprintf(stderr, "%susing softnic\n", why);
-	return execute_on_softnic(cmd);
+	return device_execute_on_softnic(cmd);
 }
 
 static int choose_named(const char *cmd, const char *wanted, const char **device)

@@ -39,6 +39,15 @@ int device_choose(const char *cmd, const char *wanted, const char **device);
 /* Whether device_choose() has chosen softnic. */
 bool device_is_softnic(void);
 
+/**
+ * device_execute_on_softnic() - execute this command line again, with softnic preloaded
+ *
+ * The environment of the second execution is that of the first.
+ *
+ * Return: an exit status after a message; on success there is no return.
+ */
+int device_execute_on_softnic(const char *cmd);
+
 /* Whether this is the second execution, for actions that must run only once. */
 bool device_is_second_execution(void);
 

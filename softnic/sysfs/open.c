@@ -34,6 +34,25 @@ static int open_missed(int dirfd, const char *path, int flags)
 	return hook_open(&node, flags);
 }
 
+/*
+ * After the kernel's success. Under `weir run --sysfs=mount` the kernel has copies of the tree's
+ * files; the tree has the present contents.
+ */
+static int open_fresh(int fd, const char *path, int flags)
+{
+	struct sysfs_node node;
+
+	if (!hook_may_be_inside(path) || !sysfs_find(path, true, &node) || node.kind != SYSFS_FILE)
+		return fd;
+	close(fd);
+	return hook_open(&node, flags);
+}
+
+static int open_absolute(int fd, const char *path, int flags)
+{
+	return fd < 0 ? open_missed(AT_FDCWD, path, flags) : open_fresh(fd, path, flags);
+}
+
 static bool has_mode(int flags)
 {
 	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
@@ -50,7 +69,7 @@ int open_path(const char *path, int flags, ...)
 		mode = va_arg(list, mode_t);
 	va_end(list);
 	fd = HOOK_NEXT(open)(path, flags, mode);
-	return fd < 0 ? open_missed(AT_FDCWD, path, flags) : fd;
+	return open_absolute(fd, path, flags);
 }
 
 int open_relative(int dirfd, const char *path, int flags, ...)
@@ -64,21 +83,19 @@ int open_relative(int dirfd, const char *path, int flags, ...)
 		mode = va_arg(list, mode_t);
 	va_end(list);
 	fd = HOOK_NEXT(openat)(dirfd, path, flags, mode);
-	return fd < 0 ? open_missed(dirfd, path, flags) : fd;
+	return fd < 0 ? open_missed(dirfd, path, flags) : open_fresh(fd, path, flags);
 }
 
 int open_checked(const char *path, int flags)
 {
-	int fd = HOOK_NEXT(open)(path, flags);
-
-	return fd < 0 ? open_missed(AT_FDCWD, path, flags) : fd;
+	return open_absolute(HOOK_NEXT(open)(path, flags), path, flags);
 }
 
 int open_relative_checked(int dirfd, const char *path, int flags)
 {
 	int fd = HOOK_NEXT(openat)(dirfd, path, flags);
 
-	return fd < 0 ? open_missed(dirfd, path, flags) : fd;
+	return fd < 0 ? open_missed(dirfd, path, flags) : open_fresh(fd, path, flags);
 }
 
 /* The flags of open() that check the mode of fopen(); creating would change no node. */
@@ -95,10 +112,16 @@ FILE *open_stream(const char *path, const char *mode)
 	struct sysfs_node node;
 	int fd;
 
-	if (stream || !hook_missed(AT_FDCWD, path, true, &node))
-		return stream;
-	if (node.kind == SYSFS_ELSEWHERE)
+	if (stream) {
+		if (!hook_may_be_inside(path) || !sysfs_find(path, true, &node) ||
+		    node.kind != SYSFS_FILE)
+			return stream;
+		fclose(stream);
+	} else if (!hook_missed(AT_FDCWD, path, true, &node)) {
+		return NULL;
+	} else if (node.kind == SYSFS_ELSEWHERE) {
 		return HOOK_NEXT(fopen)(node.path, mode);
+	}
 	fd = hook_open(&node, mode_flags(mode));
 	stream = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!stream && fd >= 0)

@@ -125,6 +125,8 @@ class BadInput(unittest.TestCase):
             ("run", "--unload=never", "true"),
             ("run", "--unload", "--device", "rxe0", "true"),
             ("run", "--key", "k", "true"),
+            ("run", "--sysfs=none", "true"),
+            ("run", "--sysfs", "mount", "--device", "host", "--unload", "true"),
             ("ping",),
             ("ping", "-c", "0", "x"),
             ("ping", "-c", "-1", "x"),

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Run unmodified programs that look for RDMA devices in /sys.
 
-sysfs.py LIBRARY WALK: the library to preload, and the C++ program walk.cc.
+sysfs.py LIBRARY WALK STATIC WEIR: the library to preload, the C++ program walk.cc, the same
+linked statically, and the command.
 """
 import os
 import shutil
@@ -13,10 +14,17 @@ import unittest
 
 LIBRARY = os.path.abspath(sys.argv.pop(1))
 WALK = os.path.abspath(sys.argv.pop(1))
+STATIC = os.path.abspath(sys.argv.pop(1))
+WEIR = os.path.abspath(sys.argv.pop(1))
 CLASS = "/sys/class/infiniband"
 PORT = f"{CLASS}/softnic0/ports/1"
 PATIENCE_S = 100
 GUID = "0277:6569:7200:0001"
+
+
+def may_make_namespaces():
+    return not subprocess.run(["unshare", "-rm", "true"], check=False,
+                              capture_output=True).returncode
 
 
 class Programs(unittest.TestCase):
@@ -112,8 +120,7 @@ class Programs(unittest.TestCase):
                 process.wait()
 
     def test_entries_of_the_kernel_stay_visible(self):
-        if subprocess.run(["unshare", "-rm", "true"], check=False,
-                          capture_output=True).returncode:
+        if not may_make_namespaces():
             self.skipTest("user namespaces are not allowed")
         script = ("mount -t tmpfs none /dev && mkdir /dev/infiniband && "
                   "touch /dev/infiniband/uverbs0 && LD_PRELOAD=$0 exec sh -c '"
@@ -132,6 +139,68 @@ class Programs(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
         self.assertNotIn("softnic0", done.stdout)
         self.assertIn("devices=9", done.stderr)
+
+
+@unittest.skipUnless(may_make_namespaces(), "user namespaces are not allowed")
+class Mounted(unittest.TestCase):
+    def run_mounted(self, *command, before=(), expected=0):
+        done = subprocess.run([*before, WEIR, "run", "-q", "--sysfs=mount", "--", *command],
+                              text=True, capture_output=True, check=False, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, expected, done.stderr)
+        self.assertEqual(bool(done.stderr), bool(expected), done.stderr)
+        return done.stdout or done.stderr
+
+    def check_walk(self, lines):
+        self.assertEqual(lines[0], "/sys/devices/softnic0/infiniband/softnic0")
+        for line in (f"node_guid={GUID}", "state=4: ACTIVE", "device=../../../softnic0",
+                     "symbol_error=0", "254=RoCE v2"):
+            self.assertIn(line, lines)
+
+    def test_a_static_program_walks(self):
+        self.check_walk(self.run_mounted(STATIC, f"{CLASS}/softnic0").split("\n"))
+
+    def test_a_static_program_walks_without_privilege(self):
+        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        if os.getuid() or subprocess.run([*nobody, "unshare", "-rm", WEIR, "--version"],
+                                         check=False, capture_output=True).returncode:
+            self.skipTest("no other user may run the command in a user namespace")
+        output = self.run_mounted("sh", "-c", f"id -u; {STATIC} {CLASS}/softnic0", before=nobody)
+        self.assertEqual(output.split("\n")[0], "65534")
+        self.check_walk(output.split("\n")[1:])
+
+    def test_the_rest_of_sys_is_as_before(self):
+        script = ("ls /sys/class /sys/devices; cat /sys/class/net/lo/mtu; ls /sys/kernel;"
+                  "cd /sys/class/infiniband/softnic0/device/net/lo && pwd -P")
+        before = subprocess.run(["sh", "-c", script], text=True, capture_output=True, check=False)
+        after = self.run_mounted("sh", "-c", script).split("\n")
+        for line in before.stdout.split("\n"):
+            self.assertIn(line, after)
+        self.assertIn("/sys/devices/virtual/net/lo", after)
+        self.assertIn("softnic0", after)
+
+    def test_nothing_is_left_outside(self):
+        with open("/proc/self/mountinfo", encoding="ascii") as before:
+            mounts = before.read()
+        self.run_mounted("true")
+        with open("/proc/self/mountinfo", encoding="ascii") as after:
+            self.assertEqual(after.read(), mounts)
+        self.assertFalse(os.path.exists(f"{CLASS}/softnic0"))
+
+    def test_programs_connect_and_counters_are_the_present_ones(self):
+        if not shutil.which("ib_write_bw"):
+            self.skipTest("perftest is not installed")
+        script = ("ib_write_bw -p 18519 >/dev/null & sleep 2;"
+                  "ib_write_bw -p 18519 -D 6 localhost >/dev/null & sleep 3;"
+                  f"cat {PORT}/hw_counters/qps; cd {PORT}; {STATIC} hw_counters | grep qps=; wait")
+        qps, copied, _ = self.run_mounted("sh", "-c", script).split("\n")
+        self.assertGreater(int(qps), 1)
+        self.assertRegex(copied, r"qps=\d+")
+
+    def test_a_refused_namespace_is_explained(self):
+        limit = "echo 0 > /proc/sys/user/max_mnt_namespaces; exec \"$@\""
+        output = self.run_mounted("true", before=("unshare", "-r", "sh", "-c", limit, "sh"),
+                                  expected=1)
+        self.assertIn("--sysfs=mount: no mount namespace", output)
 
 
 if __name__ == "__main__":
