@@ -27,7 +27,7 @@ help:
 	@echo 'make docs     the documents as a site, into $(BUILD)/docs-site/site'
 	@echo 'make modules  the kernel modules, into $(BUILD)/modules, for this kernel or KERNEL=VERSION'
 	@echo 'make dkms     install them with DKMS, which builds them for each kernel; as root'
-	@echo 'make wheel    build the Python package into $(BUILD)/wheels/'
+	@echo 'make wheel    build the Python package and softnic's wheel into $(BUILD)/wheels/'
 	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
 	@echo 'make uninstall  remove what "make install" of this folder installed'
 	@echo 'make clean    remove $(BUILD)/'
@@ -122,9 +122,12 @@ modules:
 dkms:
 	@scripts/dkms install
 
-wheel:
+wheel: $(BUILD)/build.ninja
 	@scripts/deps wheel
+	ninja -C $(BUILD) softnic/libweir-softnic.so
 	/usr/bin/python3 -m pip wheel -q --no-deps --no-build-isolation -w $(BUILD)/wheels bindings/python
+	@packaging/wheel/build.py $(BUILD)/softnic/libweir-softnic.so \
+		$$(sed -n "s/^ *version: '\(.*\)'.*/\1/p" meson.build) $(BUILD)/wheels >/dev/null
 	@ls $(BUILD)/wheels/*.whl
 
 $(BUILD)/build.ninja:
