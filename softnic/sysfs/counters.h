@@ -15,7 +15,7 @@ int counters_write(const struct sysfs_entry *e, const struct sysfs_at *at, char 
 /**
  * counters_write_words() - bytes moved, in words of four bytes as the specification has it
  *
- * Sent and received words are equal, because both ends are on this host.
+ * The process that posts a work request counts its words. Both directions show the same sum.
  */
 int counters_write_words(const struct sysfs_entry *e, const struct sysfs_at *at, char *text,
 			 size_t size);
