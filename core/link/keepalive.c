@@ -49,7 +49,13 @@ void weir_keepalive_checked(struct weir_keepalive *k, uint64_t posted, uint64_t 
 
 void weir_keepalive_answered(struct weir_keepalive *k, struct weir_link *link, uint64_t now_ns)
 {
-	if (weir_keepalive_forget(k, link) && !k->unanswered && k->due_ns != WEIR_NEVER)
+	if (weir_keepalive_forget(k, link) && k->due_ns != WEIR_NEVER)
+		weir_keepalive_heard(k, now_ns);
+}
+
+void weir_keepalive_heard(struct weir_keepalive *k, uint64_t now_ns)
+{
+	if (!k->unanswered)
 		k->due_ns = after_ns(now_ns, k->quiet_ns);
 }
 

@@ -8,6 +8,9 @@
  * lends, and counts as alive. A link without an answer within the session's timeout fails, as does
  * one that the transport gives up earlier. A session that posts learns as much from its own WRs.
  *
+ * A donor posts little: it probes a client from which it has heard nothing for a while
+ * (weir_keepalive_heard()), and leaves the timeout to the transport.
+ *
  * At a check the host takes all completions, asks weir_keepalive_is_quiet() once and
  * weir_keepalive_check() for each link, and ends the check with weir_keepalive_checked().
  *
@@ -21,7 +24,7 @@
 #define WEIR_KEEPALIVE_SENDS 1 /* per link, in the send queue and CQ */
 
 /**
- * struct weir_keepalive - one session's
+ * struct weir_keepalive - one session's, or one channel's of a donor
  * @quiet_ns: time without a post before a probe
  * @timeout_ns: time for the answer
  * @due_ns: time of the next check; WEIR_NEVER: not started, or stopped
@@ -69,6 +72,9 @@ void weir_keepalive_checked(struct weir_keepalive *k, uint64_t posted, uint64_t 
 
 /* The probe of @link has completed. If it failed, the host fails the link. */
 void weir_keepalive_answered(struct weir_keepalive *k, struct weir_link *link, uint64_t now_ns);
+
+/* The peer has sent something. Unless a probe is unanswered, the next check is @quiet_ns later. */
+void weir_keepalive_heard(struct weir_keepalive *k, uint64_t now_ns);
 
 /* The QP is gone. Return: true if a probe was in flight, which now has no completion. */
 bool weir_keepalive_forget(struct weir_keepalive *k, struct weir_link *link);

@@ -40,9 +40,8 @@ void weir_donor_conn_break(struct weir_donor_conn *conn, const char *why)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	if (conn->is_dead || conn->is_broken)
+	if (conn->is_dead || !weir_link_fail(&conn->core))
 		return;
-	conn->is_broken = true;
 	conn->deadline_ns = weir_now_ns() + weir_donor_keepalive_absence_ns(conn);
 	ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE);
 	weir_donor_client_conn_broken(conn->client, conn);
@@ -102,6 +101,7 @@ static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **cli
 	if (rc)
 		return rc;
 	conn->client = *client;
+	weir_link_up(&conn->core);
 	return 0;
 }
 
@@ -233,14 +233,14 @@ static void handle_wc(struct weir_donor_conn *conn, const struct ibv_wc *wc)
 		weir_unload_rx_report_arrived(&conn->unload_rx->core);
 		break;
 	case WEIR_DONOR_WR_KEEPALIVE:
-		conn->is_probe_in_flight = false;
+		weir_keepalive_forget(&conn->keepalive, &conn->core);
 		break;
 	}
 }
 
 static bool is_finished(const struct weir_donor_conn *conn)
 {
-	return conn->is_dead || conn->is_broken;
+	return conn->is_dead || conn->core.state == WEIR_LINK_FAILING;
 }
 
 /* Takes completions, up to a bound. Return: number of completions. */
@@ -278,7 +278,7 @@ static enum weir_poll_verdict poll_or_sleep(struct weir_donor_conn *conn,
 		weir_donor_conn_kill(conn, "its CQ cannot be armed");
 	got = poll_cq(conn);
 	if (got)
-		weir_donor_keepalive_reset(conn, now_ns);
+		weir_keepalive_heard(&conn->keepalive, now_ns);
 	return weir_poll_polled(&conn->poll, got, now_ns);
 }
 
@@ -325,7 +325,7 @@ void weir_donor_conn_expire(struct weir_donor_conn *conn)
 {
 	if (conn->is_dead || weir_now_ns() < conn->deadline_ns)
 		return;
-	if (conn->is_broken) {
+	if (conn->core.state == WEIR_LINK_FAILING) {
 		weir_donor_conn_kill(conn, "its client did not come back");
 	} else if (!conn->client) {
 		conn->donor->rejects++;

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "core/base/list.h"
+#include "core/link/keepalive.h"
 #include "core/poll/poll.h"
 #include "lib/conn/handshake.h"
 
@@ -44,10 +45,10 @@ enum weir_donor_wr {
  * @mr: over @buffers, for the handshake; one more buffer for sends than for receives
  * @place: the session that keeps a place for it while unproven; 0: a newcomer's
  * @deadline_ns: end of an unproven or broken connection
+ * @core: up after the proof, and failing once the QP has failed: the client may come back
  * @is_refused: ends when the refusal is sent
- * @is_broken: the QP has failed, and the client may come back
  * @is_dead: ends at the end of this turn: weir_donor_conn_reap()
- * @probe_ns: time of the next probe, on channel 0; @is_probe_in_flight: no answer yet: keepalive.h
+ * @keepalive: probes the client on channel 0
  * @awake_link: in the donor's awake list, or in none: then @cq is armed
  * @poll: decides when to stop polling
  * @unload_rx: state of unloaded writes, on a proven WIRE_CHANNEL_UNLOAD; or NULL
@@ -64,9 +65,9 @@ struct weir_donor_conn {
 	unsigned int tenant;
 	uint64_t place;
 	uint64_t deadline_ns;
-	bool is_refused, is_broken, is_dead;
-	uint64_t probe_ns;
-	bool is_probe_in_flight;
+	struct weir_link core;
+	bool is_refused, is_dead;
+	struct weir_keepalive keepalive;
 	struct weir_list awake_link;
 	struct weir_poll poll;
 	struct weir_donor_unload_rx *unload_rx;

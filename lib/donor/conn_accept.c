@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/donor/keepalive.h"
 #include "lib/base/clock.h"
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
@@ -126,7 +125,7 @@ static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
 	};
 
 	if (!channel) {
-		init.cap.max_send_wr += WEIR_DONOR_CLIENT_SENDS + WEIR_DONOR_KEEPALIVE_SENDS;
+		init.cap.max_send_wr += WEIR_DONOR_CLIENT_SENDS + WEIR_KEEPALIVE_SENDS;
 		init.cap.max_recv_wr += WEIR_DONOR_CLIENT_RECVS;
 	}
 	if (channel == WIRE_CHANNEL_UNLOAD) {
@@ -196,6 +195,8 @@ static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 	conn->place = place_of_request(donor, connect, tenant);
 	conn->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
 	snprintf(conn->name, sizeof(conn->name), "%s", name);
+	weir_keepalive_init(&conn->keepalive, donor->options.keepalive_ms * WEIR_NS_PER_MS,
+			    WEIR_NEVER);
 	rc = create_cq_and_qp(conn, connect->channel);
 	if (!rc)
 		rc = accept_request(conn, param);

@@ -132,7 +132,7 @@ static uint64_t conns_due_ns(const struct weir_donor *donor)
 	for (link = donor->conns.next; link != &donor->conns; link = link->next) {
 		const struct weir_donor_conn *conn = conn_of_link(link);
 
-		if (!conn->client || conn->is_broken)
+		if (conn->core.state != WEIR_LINK_UP)
 			ns = conn->deadline_ns;
 		else
 			ns = weir_donor_keepalive_due_ns(conn);

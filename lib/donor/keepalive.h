@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The donor's keep-alive: detects the vanished host of a silent client.
+ * Posts the probes of the donor's keep-alive (core/link/keepalive.h), which detects the vanished
+ * host of a silent client.
  *
  * A client's reads and writes use no CPU of the donor, and a host that vanishes sends nothing: the
  * client's memory would be held for ever. The donor therefore probes a client that has been silent
- * for options.keepalive_ms by an empty RDMA write on channel 0, as clients do
- * (lib/client/session_keepalive.h). The NIC answers, not the CPU, so that a merely stopped client
- * counts as alive. Without an answer the transport gives up, and the channel breaks.
+ * for options.keepalive_ms by an empty RDMA write on channel 0, as clients do. Without an answer the
+ * transport gives up, and the channel breaks.
  *
  * All functions: in the donor's thread.
  */
@@ -16,11 +16,6 @@
 #include <stdint.h>
 
 struct weir_donor_conn;
-
-#define WEIR_DONOR_KEEPALIVE_SENDS 1 /* in channel 0's send queue and CQ */
-
-/* Restarts the interval, after a completion on @conn or a new client. */
-void weir_donor_keepalive_reset(struct weir_donor_conn *conn, uint64_t now_ns);
 
 /* Sends a probe, if due. If sending fails, the connection breaks. */
 void weir_donor_keepalive_check(struct weir_donor_conn *conn, uint64_t now_ns);

@@ -121,6 +121,21 @@ static void a_stopped_timer_stays_stopped(void **state)
 	assert_true(k.due_ns == WEIR_NEVER);
 }
 
+static void a_peer_that_is_heard_is_probed_later(void **state)
+{
+	(void)state;
+	begin();
+	weir_keepalive_heard(&k, 40);
+	assert_int_equal(k.due_ns, 40 + QUIET);
+	probe_both(140);
+	weir_keepalive_heard(&k, 200);
+	assert_int_equal(k.due_ns, 140 + TIMEOUT);
+	weir_keepalive_forget(&k, &links[0]);
+	weir_keepalive_forget(&k, &links[1]);
+	weir_keepalive_heard(&k, 300);
+	assert_int_equal(k.due_ns, 300 + QUIET);
+}
+
 static void an_endless_interval_is_never_over(void **state)
 {
 	(void)state;
@@ -141,6 +156,7 @@ int main(void)
 		SAYS("a probe is answered or forgotten once",
 		     a_probe_is_answered_or_forgotten_once),
 		SAYS("a stopped timer stays stopped", a_stopped_timer_stays_stopped),
+		SAYS("a peer that is heard is probed later", a_peer_that_is_heard_is_probed_later),
 		SAYS("an endless interval is never over", an_endless_interval_is_never_over),
 	};
 
