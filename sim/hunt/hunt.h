@@ -19,6 +19,7 @@
 
 #include "core/engine/engine.h"
 #include "core/base/inbox.h"
+#include "core/link/link.h"
 #include "core/sched/window_delay.h"
 #include "core/sched/window_knee.h"
 #include "sim/event/event.h"
@@ -110,8 +111,8 @@ struct hunt_wqe {
  * @late: given up as lost but still to arrive, in order
  * @nr_late: number of @late
  * @unsent: WRs that could not be posted and are not yet reported; @nr_unsent: their number
- * @is_failed: in the error state
- * @is_gone: for good
+ * @link: as the host sees it; not up: the queue pair is in the error state
+ * @is_gone: failed for good
  * @is_down: the engine knows that it is failed or gone
  * @is_silent: the peer no longer answers
  * @rnr: RNR replies to the next message so far
@@ -126,7 +127,8 @@ struct hunt_qp {
 	uint32_t nr_late;
 	struct weir_wr *unsent[HUNT_WRS];
 	uint32_t nr_unsent;
-	bool is_failed, is_gone, is_down, is_silent;
+	struct weir_link link;
+	bool is_gone, is_down, is_silent;
 	uint32_t rnr;
 	struct sim_event execute, complete, arrive, reconnect, report_unsent;
 };
@@ -316,6 +318,12 @@ static inline uint64_t hunt_while(struct sim_rng *rng)
 static inline uint64_t hunt_now_ns(const struct hunt *h)
 {
 	return h->clock.now_ps / SIM_PS_PER_NS;
+}
+
+/* Whether the queue pair sends: it has not failed since the host connected it. */
+static inline bool hunt_qp_is_up(const struct hunt_qp *qp)
+{
+	return qp->link.state == WEIR_LINK_UP;
 }
 
 static inline struct hunt_request *hunt_request_of(const struct weir_req *req)

@@ -29,7 +29,7 @@ static void watch_late(const struct hunt_session *s, const struct hunt_request *
 	int i;
 
 	for (i = 0; i < s->nr_qps; i++)
-		hunt_expect(s->hunt, !r->posted[i] || s->qps[i].is_failed,
+		hunt_expect(s->hunt, !r->posted[i] || !hunt_qp_is_up(&s->qps[i]),
 			    "request %u is late, and its channel %d goes on", r->number, i);
 	hunt_expect(s->hunt, r->in_doubt || hunt_is_posted(r),
 		    "request %u is late and waits for nothing", r->number);
@@ -62,7 +62,7 @@ static bool has_room(const struct hunt_session *s)
 		const struct hunt_qp *qp = &s->qps[i];
 
 		posted += qp->count + qp->nr_unsent;
-		any |= i != s->unload && !qp->is_failed && !qp->nr_unsent &&
+		any |= i != s->unload && hunt_qp_is_up(qp) && !qp->nr_unsent &&
 		       qp->count < s->hunt->depth;
 	}
 	return any && posted < WEIR_STREAM_WRS && weir_list_is_empty(&s->hunt->window.waiters);

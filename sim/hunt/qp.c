@@ -51,7 +51,8 @@ static void give_up(struct hunt_qp *qp, bool may_arrive)
 	struct hunt *h = qp->session->hunt;
 	uint32_t i;
 
-	qp->is_failed = qp->session->has_failed = true;
+	weir_link_fail(&qp->link);
+	qp->session->has_failed = true;
 	qp->is_silent = false;
 	qp->rnr = 0;
 	sim_clock_cancel(&h->clock, &qp->execute);
@@ -73,7 +74,7 @@ static void give_up(struct hunt_qp *qp, bool may_arrive)
 
 void hunt_qp_fail(struct hunt_qp *qp)
 {
-	if (!qp->is_failed)
+	if (hunt_qp_is_up(qp))
 		give_up(qp, true);
 }
 
@@ -222,7 +223,7 @@ static void reconnect(struct sim_event *event)
 	if (qp->is_gone) {
 		weir_engine_channel_down(engine, qp->number);
 	} else {
-		qp->is_failed = false;
+		weir_link_up(&qp->link);
 		rc = weir_engine_channel_up(engine, qp->number, h->depth);
 		qp->is_down = false;
 	}
@@ -234,8 +235,10 @@ static void reconnect(struct sim_event *event)
 static void complete_one(struct hunt_qp *qp)
 {
 	struct hunt *h = qp->session->hunt;
-	struct weir_wc wc = { wqe_at(qp, 0)->wr, wqe_at(qp, 0)->status };
+	const struct weir_wc cqe = { wqe_at(qp, 0)->wr, wqe_at(qp, 0)->status };
+	struct weir_wc wc = { NULL };
 
+	weir_in_flight_complete(&qp->link.in_flight, &cqe, &wc);
 	hunt_note(h, "complete", qp->number, wc.wr->req ? hunt_request_of(wc.wr->req)->number : 0,
 		  wc.status);
 	hunt_watch_complete(qp, wqe_at(qp, 0));
@@ -256,8 +259,8 @@ static void complete(struct sim_event *event)
 	hunt_host_pull(qp->session);
 	if (qp->count && wqe_at(qp, 0)->is_done)
 		come_to_complete(qp);
-	if (qp->is_failed && !qp->is_gone && !qp->count && !qp->nr_unsent &&
-	    !sim_event_is_scheduled(&qp->reconnect)) {
+	/* The host also waits until it has reported WRs that could not be posted. */
+	if (weir_link_settle(&qp->link, !qp->nr_unsent, !qp->is_gone) && !qp->is_gone) {
 		qp->is_down = true;
 		weir_engine_channel_broken(&qp->session->engine, qp->number);
 		sim_clock_in(&h->clock, &qp->reconnect, hunt_while(&h->net));
@@ -326,6 +329,8 @@ static void refuse_access(struct hunt_qp *qp, struct weir_wr *wr)
 void hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr)
 {
 	struct hunt *h = qp->session->hunt;
+	struct weir_wr *first = wr;
+	uint32_t before = qp->count;
 
 	for (; wr; wr = wr->next) {
 		if (hunt_dice(&h->net, h->refusal))
@@ -335,7 +340,9 @@ void hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr)
 			break;
 		wqe_fill(wqe_at(qp, qp->count++), wr);
 	}
-	if (qp->is_failed)
+	if (wr != first)
+		weir_in_flight_append(&qp->link.in_flight, first, qp->count - before);
+	if (!hunt_qp_is_up(qp))
 		give_up(qp, false); /* a QP in the error state sends nothing */
 	else if (qp->next < qp->count && !sim_event_is_scheduled(&qp->execute))
 		sim_clock_in(&h->clock, &qp->execute, hunt_while(&h->net));
@@ -352,5 +359,6 @@ void hunt_qp_init(struct hunt_qp *qp, struct hunt_session *s, uint16_t number)
 	qp->arrive.happen = arrive;
 	qp->reconnect.happen = reconnect;
 	qp->report_unsent.happen = report_unsent;
+	weir_link_up(&qp->link);
 	weir_engine_channel_up(&s->engine, number, s->hunt->depth);
 }
