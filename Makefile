@@ -27,7 +27,7 @@ help:
 	@echo 'make docs     the documents as a site, into $(BUILD)/docs-site/site'
 	@echo 'make modules  the kernel modules, into $(BUILD)/modules, for this kernel or KERNEL=VERSION'
 	@echo 'make dkms     install them with DKMS, which builds them for each kernel; as root'
-	@echo 'make wheel    build the Python package and softnic's wheel into $(BUILD)/wheels/'
+	@echo "make wheel    build the Python package and softnic's wheel into $(BUILD)/wheels/"
 	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
 	@echo 'make uninstall  remove what "make install" of this folder installed'
 	@echo 'make clean    remove $(BUILD)/'

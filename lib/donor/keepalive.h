@@ -5,8 +5,8 @@
  *
  * A client's reads and writes use no CPU of the donor, and a host that vanishes sends nothing: the
  * client's memory would be held for ever. The donor therefore probes a client that has been silent
- * for options.keepalive_ms by an empty RDMA write on channel 0, as clients do. Without an answer the
- * transport gives up, and the channel breaks.
+ * for options.keepalive_ms by an empty RDMA write on channel 0, as clients do. Without an answer
+ * the transport gives up, and the channel breaks.
  *
  * All functions: in the donor's thread.
  */
