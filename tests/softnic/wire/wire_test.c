@@ -180,6 +180,7 @@ static void a_passed_on_mad_keeps_its_sender(void **state)
 	end_close(&e);
 }
 
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer forbids threads in the child of a threaded process */
 /* The child decides that each MAD is for the parent's slot, given to it by a pipe. */
 static void run_child(int from_parent, int to_parent)
 {
@@ -216,6 +217,7 @@ static void a_process_passes_on_what_is_for_another(void **state)
 		run_child(down[0], up[1]);
 	}
 	close(down[0]);
+	close(up[1]);
 	assert_int_equal(write(down[1], &nic.slot, sizeof(nic.slot)), sizeof(nic.slot));
 	assert_int_equal(read(up[0], &slot, sizeof(slot)), sizeof(slot));
 	assert_int_not_equal(slot, nic.slot);
@@ -229,10 +231,10 @@ static void a_process_passes_on_what_is_for_another(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	close(up[0]);
-	close(up[1]);
 	wire_mad_listen(NULL);
 	end_close(&e);
 }
+#endif
 
 static void routes_lead_to_unicast_addresses_only(void **state)
 {
@@ -259,7 +261,9 @@ int main(void)
 		cmocka_unit_test(a_mad_arrives_whole),
 		cmocka_unit_test(malformed_packets_are_dropped),
 		cmocka_unit_test(a_passed_on_mad_keeps_its_sender),
+#ifndef __SANITIZE_THREAD__
 		cmocka_unit_test(a_process_passes_on_what_is_for_another),
+#endif
 		cmocka_unit_test(routes_lead_to_unicast_addresses_only),
 	};
 
