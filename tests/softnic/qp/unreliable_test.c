@@ -49,7 +49,9 @@ static void test_a_receive_that_a_dead_process_had_is_received_into(void **state
 	assert_true(rq_take(&qp->rq->ring, &r, dead));
 	do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
 	assert_nothing(&t.b);
+	pthread_mutex_lock(&nic.lock);
 	qp_client_ended(NULL, slot);
+	pthread_mutex_unlock(&nic.lock);
 	do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
 	assert_int_equal(wait_wc(&t.b).wr_id, 7);
 	assert_int_equal(load_acquire(&qp->segment.guards.at[5].user), 0);
