@@ -234,11 +234,12 @@ static void an_answer_is_not_slept_through(void **in)
 static void count_again(void *arg, int status, const void *reply, size_t length)
 {
 	struct answers *answers = arg;
+	bool is_last = answers->tally.done + 1 == 300; /* then the test may end at once */
 
 	(void)reply;
 	(void)length;
 	tally_done(&answers->tally, status);
-	if (answers->tally.done < 300)
+	if (!is_last)
 		weir_call_async(answers->session, "e", 1, 0, count_again, answers);
 }
 

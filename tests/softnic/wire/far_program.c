@@ -128,6 +128,7 @@ static void open_device(void)
 	CHECK(list && list[0]);
 	context = ibv_open_device(list[0]);
 	CHECK(context);
+	ibv_free_device_list(list);
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 4 * DEPTH, NULL, NULL, 0);
 	buffer = mmap(NULL, 2 * HALF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
