@@ -10,11 +10,11 @@
  * sysfs_mount() - give this process and its children a /sys that shows softnic
  * @cmd: argv[0] of the command, for messages
  *
- * Copies what softnic's library, which must be preloaded, shows in /sys, and lays the copies over
- * /sys/class and /sys/devices in a new mount namespace. Without the privilege, also makes a user
- * namespace. The copies vanish with the last process of the namespace.
+ * Copies softnic's files, and lays the copies over /sys/class and /sys/devices in a new mount
+ * namespace. Without the privilege, also makes a user namespace. The copies vanish with the last
+ * process of the namespace.
  *
- * Context: While the process has one thread.
+ * Context: While the process has one thread, and has preloaded softnic's library.
  * Return: 0, or an exit status after a message.
  */
 int sysfs_mount(const char *cmd);

@@ -269,7 +269,7 @@ struct wire_fs_lock { /* requests set head.op; FS_GETLK's reply has a head of ze
 	int32_t status; /* FS_GETLK's reply: 0 */
 };
 
-/* The file at the grant of a lock: what earlier holders of the lock have made of it. */
+/* State of the file when the donor grants a lock, with the writes of earlier holders. */
 struct wire_fs_locked {
 	struct wire_fs_reply reply;
 	struct wire_fs_attr attr;

@@ -189,7 +189,7 @@ static bool is_called(const struct cmdline_option *option, const char *text)
 {
 	const char letter[] = { '-', option->letter, '\0' };
 
-	return !strcmp(text, letter) ||
+	return (option->letter && !strcmp(text, letter)) ||
 	       (!strncmp(text, "--", 2) && !strcmp(text + 2, option->name));
 }
 

@@ -17,6 +17,8 @@
 void memory_target_init(struct memory_target *target, struct weir_donor *donor, uint64_t memory,
 			uint64_t spare)
 {
+	uint64_t available = spare ? available_memory("") : 0;
+
 	*target = (struct memory_target){
 		.donor = donor,
 		.memory = memory,
@@ -25,11 +27,11 @@ void memory_target_init(struct memory_target *target, struct weir_donor *donor, 
 		.spared = memory,
 		.limit = memory,
 	};
-	if (spare && available_memory("") <= spare)
+	if (spare && available <= spare)
 		log_event(WEIR_LOG_WARNING,
 			  "lends nothing available=%" PRIu64 " spare=%" PRIu64
 			  ": less is available than to be spared",
-			  available_memory(""), spare);
+			  available, spare);
 }
 
 static void apply_limit(struct memory_target *target, uint64_t limit)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Settings that pyproject.toml cannot express: the project's version, and headers read at build
-time. A source distribution has neither meson.build nor headers: it holds what was made of them."""
+time. A source distribution lacks meson.build and the headers, and holds files made from these."""
 import pathlib
 import re
 import sys

@@ -17,7 +17,7 @@
  *	lent.c		one region, over arena.c
  *	memory_worker.c	the thread that populates and zeroes memory
  *
- * The donor's thread alone does all other work, but for sending messages.
+ * Any thread may send messages. The donor's thread does all other work.
  */
 #ifndef WEIR_LIB_DONOR_DONOR_H
 #define WEIR_LIB_DONOR_DONOR_H

@@ -178,11 +178,6 @@ static void far_timer(struct softnic_timer *timer)
 	pthread_mutex_unlock(&cm_lock);
 }
 
-static bool is_request(const struct roce_mad *m)
-{
-	return m->kind == ROCE_MAD_REQ || m->kind == ROCE_MAD_SIDR_REQ;
-}
-
 /* Return: false if no other process listens at the address called. */
 static bool pass_on(const struct wire_mad *in, const struct roce_mad *m,
 		    const struct roce_cm_path *path)
@@ -213,7 +208,7 @@ bool cm_far_passed_on(const void *buf, size_t len)
 		return false;
 	memcpy(&passed, buf, sizeof(passed));
 	if (passed.magic != PASSED_MAGIC || roce_mad_decode(&m, passed.mad, sizeof(passed.mad)) ||
-	    !is_request(&m))
+	    !far_msg_is_request(&m))
 		return false;
 	roce_cm_received(&far.cm, &m, &passed.path, softnic_loop_now_ns());
 	handle_all();
@@ -225,7 +220,7 @@ static uint32_t slot_of(const struct roce_mad *m)
 {
 	uint32_t id = m->kind == ROCE_MAD_SIDR_REP ? m->local_id : m->remote_id;
 
-	return is_request(m) ? 0 : id >> (32 - SLOT_BITS);
+	return far_msg_is_request(m) ? 0 : id >> (32 - SLOT_BITS);
 }
 
 /* A process of softnic answers at the port that it sends from, other peers at RoCE's. */
@@ -250,7 +245,7 @@ static uint32_t mad_received(const struct wire_mad *in)
 	memcpy(path.peer, &in->from.gid, sizeof(path.peer));
 	memcpy(path.local, &in->to, sizeof(path.local));
 	pthread_mutex_lock(&cm_lock);
-	if (far.conns && !(is_request(&m) && pass_on(in, &m, &path))) {
+	if (far.conns && !(far_msg_is_request(&m) && pass_on(in, &m, &path))) {
 		roce_cm_received(&far.cm, &m, &path, softnic_loop_now_ns());
 		handle_all();
 	}

@@ -20,11 +20,6 @@ static const uint16_t kinds[] = {
 	[CM_MSG_SIDR_REQ] = ROCE_MAD_SIDR_REQ, [CM_MSG_SIDR_REP] = ROCE_MAD_SIDR_REP,
 };
 
-static bool is_request(const struct roce_mad *m)
-{
-	return m->kind == ROCE_MAD_REQ || m->kind == ROCE_MAD_SIDR_REQ;
-}
-
 static void write_names(struct roce_mad *m, const struct cm_id *id, const struct cm_msg *msg)
 {
 	union cm_addr src = msg->src, dst = msg->dst;
@@ -78,7 +73,7 @@ void far_msg_write(struct roce_mad *m, const struct cm_id *id, const struct cm_m
 	m->reason = msg->type == CM_MSG_REJ ? msg->reason : 0;
 	m->status = msg->type == CM_MSG_SIDR_REP ? (uint8_t)msg->reason : 0;
 	m->qkey = cm_id_is_datagram(id) ? RDMA_UDP_QKEY : 0;
-	if (is_request(m)) {
+	if (far_msg_is_request(m)) {
 		m->remote_timeout = ANSWER_TIMEOUT;
 		m->local_timeout = ANSWER_TIMEOUT;
 		m->max_cm_retries = RETRIES_MAX;
@@ -100,7 +95,7 @@ static enum cm_msg_type type_of(const struct roce_mad *m)
 
 void far_msg_read(struct cm_msg *msg, const struct roce_mad *m)
 {
-	size_t at = is_request(m) ? ROCE_CMA_BYTES : 0;
+	size_t at = far_msg_is_request(m) ? ROCE_CMA_BYTES : 0;
 
 	memset(msg, 0, sizeof(*msg));
 	msg->type = type_of(m);

@@ -10,6 +10,12 @@
 #include "softnic/cm/cm.h"
 #include "softnic/roce_cm/cm.h"
 
+/** far_msg_is_request() - is it a REQ or SIDR_REQ? */
+static inline bool far_msg_is_request(const struct roce_mad *m)
+{
+	return m->kind == ROCE_MAD_REQ || m->kind == ROCE_MAD_SIDR_REQ;
+}
+
 /** far_msg_write() - the MAD for a message of @id; fields that the manager fills in are 0 */
 void far_msg_write(struct roce_mad *m, const struct cm_id *id, const struct cm_msg *msg);
 

@@ -9,9 +9,9 @@
  * guess, and a message counts only from the host that the connection is with.
  *
  * Peers tell connections apart by queue pair numbers, too: a REQ from a queue pair of a connection
- * that this object knows is refused as stale, and ends that connection. So a host, also one that
- * has lost its memory, gives a queue pair number to a new connection only when all REQs and REPs
- * with the number have arrived or are lost.
+ * that this object knows is refused as stale, and ends that connection. So a host must not reuse
+ * a queue pair number while REQs and REPs with that number may still arrive. The rule also binds a
+ * host that has lost its memory.
  *
  * Context of all: any; never sleeps. Externally serialised by the caller.
  */

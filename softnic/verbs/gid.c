@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * GIDs are in the order of discovery, after the link-local GID and before 127.0.0.1: programs take
- * the first of IPv4, which should reach other hosts. The kernel
- * queues a notice of each address change before the changing call returns. So a query checks for
- * notices, and rereads all addresses only after a notice.
+ * the first of IPv4, which should reach other hosts.
+ *
+ * The kernel queues a notice of each address change before the changing call returns. So a query
+ * checks for notices, and rereads all addresses only after a notice.
  */
 #include <arpa/inet.h>
 #include <endian.h>

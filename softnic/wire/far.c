@@ -85,16 +85,6 @@ static void init_transport(struct qp *qp, struct far *f, const struct ibv_qp_att
 	f->armed_ns = ROCE_NEVER;
 }
 
-/* Nobody has answered yet: all RoCE peers hear port 4791. */
-static void set_path(struct far *f, const struct av *av)
-{
-	f->path = (struct wire_path){
-		.from = av->sgid,
-		.to = { .gid = av->dgid, .ifindex = av->ifindex, .port = WIRE_ROCE_PORT },
-	};
-	f->is_known = false;
-}
-
 static int connect_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr,
 		       const struct av *av)
 {
@@ -102,7 +92,7 @@ static int connect_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *a
 
 	if (rc)
 		return -rc;
-	set_path(f, av);
+	f->path = far_path(av);
 	rc = peer_get(nic.slot, &f->self);
 	if (!rc && f->self->state != PEER_READY)
 		rc = -EPERM;

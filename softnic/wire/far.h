@@ -16,6 +16,7 @@
 #define WEIR_SOFTNIC_WIRE_FAR_H
 
 #include "softnic/qp/qp.h"
+#include "softnic/verbs/ah.h"
 #include "softnic/roce/qp.h"
 #include "softnic/wire/send.h"
 
@@ -49,6 +50,15 @@ struct far {
 	struct roce_wqe *wqes;
 	struct roce_resource *resources;
 };
+
+/** far_path() - the way to a peer that has not answered: all RoCE peers hear port 4791 */
+static inline struct wire_path far_path(const struct av *av)
+{
+	return (struct wire_path){
+		.from = av->sgid,
+		.to = { .gid = av->dgid, .ifindex = av->ifindex, .port = WIRE_ROCE_PORT },
+	};
+}
 
 /** far_is_connected() - is the peer of a connected queue pair on another host? */
 static inline bool far_is_connected(const struct qp *qp)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Consecutive packets mostly belong to one queue pair, which stays locked for all of them, and
- * then answers once.
+ * Most consecutive packets belong to one queue pair. The thread keeps that queue pair locked for
+ * the whole run, and lets the queue pair answer once at the end.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Packets for the queue pairs of this process, in batches: between far_input() and
- * far_input_end() the engine may hold nic.lock and the lock of one queue pair.
+ * far_input_end() the thread may hold nic.lock and the lock of one queue pair.
  *
- * Context of all: engine thread.
+ * Context of all: the lock of poller.c held.
  */
 #ifndef WEIR_SOFTNIC_WIRE_FAR_INPUT_H
 #define WEIR_SOFTNIC_WIRE_FAR_INPUT_H

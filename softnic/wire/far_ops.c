@@ -14,7 +14,7 @@
 #include "softnic/wire/far.h"
 #include "softnic/wire/stage.h"
 
-enum { ATOMIC_TRIES = 10000, AHEAD_BYTES = 64 << 10 /* of a long read */ };
+enum { ATOMIC_TRIES = 10000 };
 
 static struct mr_view own_view(uint32_t pd)
 {
@@ -70,42 +70,48 @@ static enum roce_status copy_wqe(struct qp *qp, const struct roce_wqe *wqe, uint
 			 sq->wqes[at].num_sge, offset, bytes, length);
 }
 
+static const struct send_wqe *wqe_of(const struct qp *qp, const struct roce_wqe *wqe)
+{
+	return &qp->sq.wqes[wqe->id & (qp->sq.size - 1)];
+}
+
+/* Finds the memory of a message in one piece. */
+static bool find_piece(const struct qp *qp, const struct roce_wqe *wqe, uint32_t access,
+		       struct mr_place *place)
+{
+	const struct send_queue *sq = &qp->sq;
+	const struct ibv_sge *sge = sq->sges + (wqe->id & (sq->size - 1)) * sq->max_sge;
+	const struct mr_view view = own_view(qp->ibv.pd->handle);
+
+	return mr_translate(&view, sge->lkey, access, sge->addr, sge->length, place);
+}
+
 /* A message in one piece is read ahead. */
 static enum roce_status gather(void *host, const struct roce_wqe *wqe, uint32_t offset,
 			       uint32_t bytes, uint8_t *to)
 {
-	const struct qp *qp = host;
-	const struct send_queue *sq = &qp->sq;
-	size_t at = wqe->id & (sq->size - 1);
-	const struct mr_view view = own_view(qp->ibv.pd->handle);
-	const struct ibv_sge *sge = sq->sges + at * sq->max_sge;
+	const struct send_wqe *posted = wqe_of(host, wqe);
 	struct mr_place place;
 
-	if (!(sq->wqes[at].flags & IBV_SEND_INLINE) && sq->wqes[at].num_sge == 1) {
-		if (!mr_translate(&view, sge->lkey, 0, sge->addr, sge->length, &place))
-			return ROCE_LOC_PROT;
-		return stage_read(place.addr + offset, bytes, wqe->length - offset, to) ?
-			       ROCE_LOC_PROT :
-			       ROCE_SUCCESS;
-	}
-	return copy_wqe(host, wqe, offset, to, bytes);
+	if (posted->flags & IBV_SEND_INLINE || posted->num_sge != 1)
+		return copy_wqe(host, wqe, offset, to, bytes);
+	if (!find_piece(host, wqe, 0, &place) ||
+	    stage_read(place.addr + offset, bytes, wqe->length - offset, to))
+		return ROCE_LOC_PROT;
+	return ROCE_SUCCESS;
 }
 
 static enum roce_status scatter(void *host, const struct roce_wqe *wqe, uint32_t offset,
 				const uint8_t *from, uint32_t bytes)
 {
-	const struct qp *qp = host;
-	const struct send_queue *sq = &qp->sq;
-	size_t at = wqe->id & (sq->size - 1);
-	const struct mr_view view = own_view(qp->ibv.pd->handle);
-	const struct ibv_sge *sge = sq->sges + at * sq->max_sge;
 	struct mr_place place;
 
-	if (sq->wqes[at].num_sge != 1)
+	if (wqe_of(host, wqe)->num_sge != 1)
 		return copy_wqe(host, wqe, offset, (void *)from, bytes);
-	if (!mr_translate(&view, sge->lkey, IBV_ACCESS_LOCAL_WRITE, sge->addr, sge->length, &place))
+	if (!find_piece(host, wqe, IBV_ACCESS_LOCAL_WRITE, &place) ||
+	    stage_write(host, place.addr + offset, from, bytes))
 		return ROCE_LOC_PROT;
-	return stage_write(host, place.addr + offset, from, bytes) ? ROCE_LOC_PROT : ROCE_SUCCESS;
+	return ROCE_SUCCESS;
 }
 
 static enum roce_status find(struct qp *qp, uint32_t rkey, enum roce_right right, uint64_t addr,
@@ -149,8 +155,9 @@ static enum roce_status read_memory(void *host, uint32_t rkey, uint64_t addr, ui
 	enum roce_status status = find(host, rkey, ROCE_RIGHT_READ, addr, bytes, &place);
 
 	if (!status && !place.file && stage_ends_at(place.addr) &&
-	    !find(host, rkey, ROCE_RIGHT_READ, addr, AHEAD_BYTES, &place))
-		return stage_read(place.addr, bytes, AHEAD_BYTES, to) ? ROCE_REM_OP : ROCE_SUCCESS;
+	    !find(host, rkey, ROCE_RIGHT_READ, addr, STAGE_AHEAD_BYTES, &place))
+		return stage_read(place.addr, bytes, STAGE_AHEAD_BYTES, to) ? ROCE_REM_OP :
+									      ROCE_SUCCESS;
 	if (!status && !place.file)
 		return stage_read(place.addr, bytes, bytes, to) ? ROCE_REM_OP : ROCE_SUCCESS;
 	return status ? status : copy_place(host, false, &place, to, bytes);

@@ -90,11 +90,11 @@ static bool read_control(struct msghdr *m, struct wire_packet *p, size_t *each)
 	return found;
 }
 
+static const union ibv_gid loopback = { .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
+
 /* Only the loopback interface delivers packets from 127.0.0.1, and only they are passed on. */
 static void unwrap(struct wire_packet *p)
 {
-	static const union ibv_gid loopback = { .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
-
 	if (p->to.port == WIRE_ROCE_PORT || memcmp(&p->from.gid, &loopback, sizeof(loopback)) ||
 	    p->from.port <= WIRE_PORT_BASE || p->from.port >= WIRE_PORT_BASE + SOFTNIC_SLOTS ||
 	    !passed_decode(p->bytes, p->size, &p->from, &p->to))
@@ -107,7 +107,7 @@ static void unwrap(struct wire_packet *p)
 void receive_pass_on(const struct wire_packet *packet, uint32_t slot)
 {
 	const struct wire_address to = {
-		.gid = { .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } },
+		.gid = loopback,
 		.port = wire_port(slot),
 	};
 	uint8_t header[PASSED_HEADER_BYTES];

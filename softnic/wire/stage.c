@@ -7,11 +7,11 @@
 #include "softnic/wire/far.h"
 #include "softnic/wire/stage.h"
 
-enum { AHEAD_BYTES = 64 << 10, WRITES_MAX = 64 };
+enum { WRITES_MAX = 64 };
 
 static struct {
 	uint64_t addr, length, next;
-	uint8_t bytes[AHEAD_BYTES];
+	uint8_t bytes[STAGE_AHEAD_BYTES];
 } ahead;
 
 /* Writes to consecutive addresses from @addr on; each with the PSN of its packet. */
@@ -45,7 +45,7 @@ static bool has(uint64_t addr, uint32_t bytes)
 
 int stage_read(uint64_t addr, uint32_t bytes, uint64_t available, uint8_t *to)
 {
-	uint64_t length = available < AHEAD_BYTES ? available : AHEAD_BYTES;
+	uint64_t length = available < STAGE_AHEAD_BYTES ? available : STAGE_AHEAD_BYTES;
 
 	ahead.next = addr + bytes;
 	if (!has(addr, bytes)) {

@@ -8,6 +8,8 @@
 
 #include "softnic/qp/qp.h"
 
+enum { STAGE_AHEAD_BYTES = 64 << 10 }; /* read ahead at most */
+
 /** stage_forget() - what was read ahead is out of date; wire.lock held, as for the next */
 void stage_forget(void);
 

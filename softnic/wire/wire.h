@@ -5,11 +5,11 @@
  *
  * Each process owns the UDP port WIRE_PORT_BASE + slot, and sends from it. A queue pair number
  * holds the slot of its process. So once a peer has shown that it is a softnic, packets go to
- * its process directly. Other RoCE peers know port 4791 only, and so does a first packet. All
- * processes of the user join that port (SO_REUSEPORT), and the kernel gives each flow to one
- * of them. That process passes a packet for another slot on, with the sender's address, over
- * the loopback interface to the slot's own port. This needs no BPF program, and only a flow of
- * a foreign peer pays for it, when several processes share the host.
+ * its process directly. Other RoCE peers know port 4791 only, and a first packet goes there, too.
+ * All processes of the user join port 4791 (SO_REUSEPORT). The kernel gives each flow to one of
+ * these processes, which passes a packet for another slot on, with the sender's address, over
+ * the loopback interface to the slot's own port. Passing on needs no BPF program. Only flows of
+ * foreign peers pay for it, when several processes share the host.
  *
  * Addresses are GIDs, and the sockets are IPv6 sockets that also carry IPv4: the GID of an IPv4
  * address is the address that such a socket uses.
@@ -61,7 +61,7 @@ struct wire_route {
  * @from: of the sender, also of a passed-on MAD; answers go there
  * @to: the address of this host that it was sent to
  * @bytes: WIRE_MAD_BYTES, *kept until* the function returns; of an untrusted sender
- * @was_passed_on: by another process of this host, which decided that it is for this one
+ * @was_passed_on: another process of this host received the MAD, and chose this process for it
  */
 struct wire_mad {
 	struct wire_address from;

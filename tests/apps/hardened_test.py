@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What is installed is built so that a mistake in it is hard to exploit.
+"""Check that installed programs and libraries have the hardening of compiler and linker.
 
 hardened_test.py fortified|plain FILE...: programs and libraries, beside their objects: FILE.p
 """

@@ -201,9 +201,14 @@ class Ends(Hosts):
         self.assertIn("DISCONNECT EVENT", output)
 
     def test_a_client_is_not_left_alone_with_a_killed_server(self):
-        server = self.serve(f"rping -s -a {IPV4} -p {{port}}")
-        client = self.launch("h2", f"rping -c -a {IPV4} -p {{port}} -v")
-        self.assertIn("ping data", client.stdout.readline())
+        """The client always has writes in flight: without, it would wait for a message for ever."""
+        server = self.serve("ib_write_bw -R -D 120 -p {port}")
+        client = self.launch("h2", f"stdbuf -oL ib_write_bw -R -D 120 -p {{port}} {IPV4}")
+        line = client.stdout.readline()
+        while "#bytes" not in line:
+            self.assertTrue(line, "the client ended")
+            line = client.stdout.readline()
+        time.sleep(1)
         server.kill()
         client.communicate(timeout=PATIENCE_S)
         self.assertNotEqual(client.returncode, 0)

@@ -41,7 +41,8 @@ while time.monotonic() < end:
         s.sendto(random.choice([body, b"\\xffWP\\x01" + os.urandom(40) + body,
                                 os.urandom(random.randrange(1400))]), (sys.argv[1], port))
     time.sleep(0.002)"""
-# Arguments: seconds. Sends again what this host has sent to UDP ports, some of it much later.
+# Argument: seconds. Captures the UDP packets that this host sends, and sends them again, some much
+# later.
 REPLAY = """import random, socket, sys, time
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 s.bind(("eth0", 3))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* Test: softnic wire sockets; devices: softnic; timeout: 60 */
 /*
- * The sockets of the wire within one host: MADs to the own port and to port 4791, and between two
- * processes, one of which passes on what is for the other.
+ * The sockets of the wire within one host. MADs go to the own port, to port 4791, and from one
+ * process to another, which passes a MAD back.
  */
 #include <netinet/in.h>
 #include <sys/socket.h>
