@@ -2,7 +2,7 @@
 /* A page of the device may start and end anywhere in memory, in several pieces. */
 #include <linux/crc32c.h>
 
-#include "core/volume/volume.h"
+#include "core/volume/extents.h"
 #include "kernel/blk/checksum.h"
 
 struct cursor {

@@ -75,10 +75,10 @@ static int read_command(struct weir_blk_local *local, struct weir_blk_request *c
 	int rc;
 
 	spin_lock_bh(&volume->lock);
-	has_it = weir_volume_local_has(&volume->core, command->extent, command->page,
-				       command->pages);
-	weir_volume_expect(&volume->core, command->extent, command->page, command->pages,
-			   command->sums);
+	has_it = weir_extents_local_has(&volume->core, command->extent, command->page,
+					command->pages);
+	weir_extents_expect(&volume->core, command->extent, command->page, command->pages,
+			    command->sums);
 	spin_unlock_bh(&volume->lock);
 	if (!has_it)
 		return -EIO;
@@ -123,29 +123,29 @@ static bool copy_chunk(struct weir_blk_local *local)
 {
 	struct weir_blk_volume *volume = local->volume;
 	struct weir_blk_resync *fill = local->fill;
-	struct weir_volume_copy_step step;
+	struct weir_extents_copy_step step;
 	int rc = 0;
 
 	spin_lock_bh(&volume->lock);
-	weir_volume_local_next(&volume->core, &step);
-	if (step.what == WEIR_VOLUME_COPY_READ)
+	weir_extents_local_next(&volume->core, &step);
+	if (step.what == WEIR_EXTENTS_COPY_READ)
 		rc = weir_blk_resync_start_step(volume, fill, &step);
 	spin_unlock_bh(&volume->lock);
-	if (step.what != WEIR_VOLUME_COPY_READ)
-		return step.what == WEIR_VOLUME_COPY_WAIT;
+	if (step.what != WEIR_EXTENTS_COPY_READ)
+		return step.what == WEIR_EXTENTS_COPY_WAIT;
 	if (!rc)
 		rc = weir_blk_resync_wait_step(fill);
 	if (!rc && !weir_blk_checksum_check(fill->sgl, step.pages, fill->sums))
 		rc = -EIO; /* a reader of the chunk handles the error */
 	spin_lock_bh(&volume->lock);
-	weir_volume_read_end(&volume->core, step.extent, step.slot);
+	weir_extents_read_end(&volume->core, step.extent, step.slot);
 	spin_unlock_bh(&volume->lock);
 	if (!rc)
 		rc = disk_io(local, REQ_OP_WRITE,
 			     weir_blk_volume_offset(volume, step.extent, step.page), fill->sgl,
 			     step.pages);
 	spin_lock_bh(&volume->lock);
-	weir_volume_local_done(&volume->core, !rc);
+	weir_extents_local_done(&volume->core, !rc);
 	spin_unlock_bh(&volume->lock);
 	return true;
 }

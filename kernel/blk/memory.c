@@ -33,8 +33,8 @@ int weir_blk_memory_init(struct weir_blk_volume *volume, const struct weir_blk_s
 	volume->extents = kvcalloc(nr_extents, sizeof(*volume->extents), GFP_KERNEL);
 	if (!volume->extents)
 		return -ENOMEM;
-	rc = weir_volume_init(&volume->core, volume->extents, nr_extents, pages, setup->nr_donors,
-			      setup->replicas);
+	rc = weir_extents_init(&volume->core, volume->extents, nr_extents, pages, setup->nr_donors,
+			       setup->replicas);
 	if (rc)
 		return rc;
 	volume->regions =
@@ -42,7 +42,7 @@ int weir_blk_memory_init(struct weir_blk_volume *volume, const struct weir_blk_s
 	return volume->regions ? 0 : -ENOMEM;
 }
 
-static void free_sums(struct weir_volume_extent *extents, u32 first, u32 end)
+static void free_sums(struct weir_extent *extents, u32 first, u32 end)
 {
 	for (; extents && first < end; first++) {
 		kvfree(extents[first].sum);
@@ -58,7 +58,7 @@ void weir_blk_memory_fini(struct weir_blk_volume *volume)
 }
 
 /* Allocates checksums, of @pages each, for new extents, and the state of a local disk. */
-static int make_sums(struct weir_volume_extent *extents, u32 first, u32 end, u64 pages, bool local)
+static int make_sums(struct weir_extent *extents, u32 first, u32 end, u64 pages, bool local)
 {
 	for (; first < end; first++) {
 		extents[first].sum = kvcalloc(pages, sizeof(u32), GFP_KERNEL);
@@ -94,8 +94,8 @@ static void note_answer(struct weir_blk_volume *volume, u8 donor, int rc)
 	if (rc != -EINTR) /* -EINTR concerns the caller, not the donor */
 		target->ask_again += msecs_to_jiffies(weir_blk_volume_patience_ms(volume));
 	spin_lock_bh(&volume->lock);
-	if (volume->core.donor[donor].state == WEIR_VOLUME_DONOR_UP)
-		weir_volume_donor_slow(&volume->core, donor);
+	if (volume->core.donor[donor].state == WEIR_EXTENTS_DONOR_UP)
+		weir_extents_donor_slow(&volume->core, donor);
 	spin_unlock_bh(&volume->lock);
 }
 
@@ -110,8 +110,8 @@ int weir_blk_memory_query_room(struct weir_blk_volume *volume, u8 donor, struct 
 		return rc;
 	/* The last extent may turn out too large for the room. */
 	spin_lock_bh(&volume->lock);
-	weir_volume_donor_room(&volume->core, donor,
-			       (bytes >> volume->shift) + !!weir_blk_volume_within(volume, bytes));
+	weir_extents_donor_room(&volume->core, donor,
+				(bytes >> volume->shift) + !!weir_blk_volume_within(volume, bytes));
 	spin_unlock_bh(&volume->lock);
 	return 0;
 }
@@ -144,7 +144,7 @@ static bool return_to_donor(struct weir_blk_volume *volume, u8 donor, struct kwe
 }
 
 /* Borrows memory from a donor for @place. */
-static int request_memory(struct weir_blk_volume *volume, struct weir_volume_placement *place,
+static int request_memory(struct weir_blk_volume *volume, struct weir_extents_placement *place,
 			  struct kweir_error *error)
 {
 	struct kweir_region region;
@@ -155,9 +155,9 @@ static int request_memory(struct weir_blk_volume *volume, struct weir_volume_pla
 	note_answer(volume, place->donor, rc);
 	spin_lock_bh(&volume->lock);
 	if (rc && !kweir_is_no_answer(rc))
-		weir_volume_donor_room(&volume->core, place->donor, 0);
+		weir_extents_donor_room(&volume->core, place->donor, 0);
 	else if (!rc)
-		wanted = weir_volume_granted(&volume->core, place);
+		wanted = weir_extents_granted(&volume->core, place);
 	if (!rc && !wanted)
 		*weir_blk_volume_region(volume, place->extent, place->slot) = region;
 	spin_unlock_bh(&volume->lock);
@@ -170,12 +170,12 @@ static int request_memory(struct weir_blk_volume *volume, struct weir_volume_pla
 
 int weir_blk_memory_fetch(struct weir_blk_volume *volume, struct kweir_error *error)
 {
-	struct weir_volume_placement place;
+	struct weir_extents_placement place;
 	int rc;
 
 	for (;;) {
 		spin_lock_bh(&volume->lock);
-		rc = weir_volume_next_placement(&volume->core, &place);
+		rc = weir_extents_next_placement(&volume->core, &place);
 		spin_unlock_bh(&volume->lock);
 		if (rc)
 			return rc == -ENOENT ? 0 : rc;
@@ -191,7 +191,7 @@ static u8 choose_donors(const struct weir_blk_volume *volume, bool tell)
 	for (i = 0; i < volume->core.nr_donors; i++) {
 		u8 state = volume->core.donor[i].state;
 
-		if (state == WEIR_VOLUME_DONOR_DOWN || (tell && state == WEIR_VOLUME_DONOR_UP))
+		if (state == WEIR_EXTENTS_DONOR_DOWN || (tell && state == WEIR_EXTENTS_DONOR_UP))
 			donors |= 1 << i;
 	}
 	return donors;
@@ -199,7 +199,7 @@ static u8 choose_donors(const struct weir_blk_volume *volume, bool tell)
 
 bool weir_blk_memory_return(struct weir_blk_volume *volume, bool tell)
 {
-	struct weir_volume_placement place;
+	struct weir_extents_placement place;
 	struct kweir_region region;
 	bool is_any_returned = false;
 
@@ -207,11 +207,11 @@ bool weir_blk_memory_return(struct weir_blk_volume *volume, bool tell)
 		bool is_there = false, is_returned, any;
 
 		spin_lock_bh(&volume->lock);
-		weir_volume_trim(&volume->core);
-		any = weir_volume_next_return(&volume->core, choose_donors(volume, tell), &place);
+		weir_extents_trim(&volume->core);
+		any = weir_extents_next_return(&volume->core, choose_donors(volume, tell), &place);
 		if (any) {
 			region = *weir_blk_volume_region(volume, place.extent, place.slot);
-			is_there = volume->core.donor[place.donor].state != WEIR_VOLUME_DONOR_DOWN;
+			is_there = volume->core.donor[place.donor].state != WEIR_EXTENTS_DONOR_DOWN;
 		}
 		spin_unlock_bh(&volume->lock);
 		if (!any)
@@ -219,7 +219,7 @@ bool weir_blk_memory_return(struct weir_blk_volume *volume, bool tell)
 		is_returned = !is_there || return_to_donor(volume, place.donor, &region);
 		is_any_returned |= is_returned;
 		spin_lock_bh(&volume->lock);
-		weir_volume_returned(&volume->core, &place, is_returned);
+		weir_extents_returned(&volume->core, &place, is_returned);
 		spin_unlock_bh(&volume->lock);
 	}
 }
@@ -248,13 +248,13 @@ static int borrow_named(struct weir_blk_volume *volume, struct kweir_error *erro
 	volume->bytes = region->length;
 	if (make_sums(volume->extents, 0, 1, volume->bytes >> PAGE_SHIFT, false))
 		return no_memory_for_sums(error);
-	weir_volume_adopt(&volume->core, volume->extents[0].sum, volume->bytes >> PAGE_SHIFT);
+	weir_extents_adopt(&volume->core, volume->extents[0].sum, volume->bytes >> PAGE_SHIFT);
 	return 0;
 }
 
 static int no_room(const struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error)
 {
-	struct weir_volume_census census = weir_volume_census(&volume->core);
+	struct weir_extents_census census = weir_extents_census(&volume->core);
 
 	if (error->text[0])
 		return -ENOSPC;
@@ -280,7 +280,7 @@ int weir_blk_memory_provide(struct weir_blk_volume *volume, u32 extent)
 {
 	u32 from;
 	u8 slot;
-	int rc = weir_volume_provide(&volume->core, extent, &from);
+	int rc = weir_extents_provide(&volume->core, extent, &from);
 
 	if (!rc && from != extent)
 		weir_blk_volume_kick(volume); /* fills up the reserve */
@@ -301,7 +301,7 @@ void weir_blk_memory_zero(struct weir_blk_volume *volume, u64 offset, u64 bytes,
 			min3(end - first, (u64)volume->core.pages - page, (u64)ZEROED_PAGES_MAX);
 
 		spin_lock_bh(&volume->lock);
-		weir_volume_discard(&volume->core, extent, page, pages, keep);
+		weir_extents_discard(&volume->core, extent, page, pages, keep);
 		spin_unlock_bh(&volume->lock);
 		first += pages;
 	}
@@ -311,7 +311,7 @@ void weir_blk_memory_zero(struct weir_blk_volume *volume, u64 offset, u64 bytes,
 static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 {
 	u32 old = volume->core.nr_extents;
-	struct weir_volume_extent *extents = kvcalloc(nr_extents, sizeof(*extents), GFP_KERNEL);
+	struct weir_extent *extents = kvcalloc(nr_extents, sizeof(*extents), GFP_KERNEL);
 	struct kweir_region *regions =
 		kvcalloc(nr_extents * volume->core.slots, sizeof(*regions), GFP_KERNEL);
 
@@ -327,7 +327,7 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 	memcpy(regions, volume->regions, old * volume->core.slots * sizeof(*regions));
 	swap(extents, volume->extents);
 	swap(regions, volume->regions);
-	weir_volume_grow(&volume->core, volume->extents, nr_extents);
+	weir_extents_grow(&volume->core, volume->extents, nr_extents);
 	spin_unlock_bh(&volume->lock);
 	kvfree(extents);
 	kvfree(regions);
@@ -345,7 +345,7 @@ static bool is_too_much(struct weir_blk_volume *volume, u32 nr_more)
 	u8 i;
 
 	for (i = 0; i < volume->core.nr_donors; i++) {
-		if (volume->core.donor[i].state != WEIR_VOLUME_DONOR_UP)
+		if (volume->core.donor[i].state != WEIR_EXTENTS_DONOR_UP)
 			continue;
 		weir_blk_memory_query_room(volume, i, NULL);
 		spin_lock_bh(&volume->lock);

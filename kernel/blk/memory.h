@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where each piece of a volume lies: borrows, moves and returns memory as core/volume/volume.h
+ * Where each piece of a volume lies: borrows, moves and returns memory as core/volume/extents.h
  * decides.
  */
 #ifndef WEIR_KERNEL_BLK_MEMORY_H
@@ -44,8 +44,8 @@ void weir_blk_memory_retry_silent(struct weir_blk_volume *volume);
 int weir_blk_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error);
 
 /*
- * Provides memory for a write to @extent: see weir_volume_provide(). After -EAGAIN the caller wakes
- * the work, once. With the lock held.
+ * Provides memory for a write to @extent: see weir_extents_provide(). After -EAGAIN the caller
+ * wakes the work, once. With the lock held.
  */
 int weir_blk_memory_provide(struct weir_blk_volume *volume, u32 extent);
 

@@ -22,24 +22,24 @@ static int push_read(struct weir_blk_volume *volume, struct request *rq, unsigne
 	int rc;
 	u8 slot;
 
-	if (weir_volume_is_blank(&volume->core, extent, command->page, command->pages))
+	if (weir_extents_is_blank(&volume->core, extent, command->page, command->pages))
 		return BLANK;
 	for (;;) {
-		rc = weir_volume_read(&volume->core, extent, command->tried, &slot);
+		rc = weir_extents_read(&volume->core, extent, command->tried, &slot);
 		if (rc &&
-		    weir_volume_local_has(&volume->core, extent, command->page, command->pages))
+		    weir_extents_local_has(&volume->core, extent, command->page, command->pages))
 			return LOCAL;
 		if (rc)
 			return rc;
 		rc = weir_blk_subio_prepare(&command->subio[0], rq, slot, WEIR_OP_READ, nents);
 		if (!rc)
 			break;
-		weir_volume_read_end(&volume->core, extent, slot);
+		weir_extents_read_end(&volume->core, extent, slot);
 		if (rc != -ENODEV)
 			return rc;
 		command->tried |= 1 << slot;
 	}
-	weir_volume_expect(&volume->core, extent, command->page, command->pages, command->sums);
+	weir_extents_expect(&volume->core, extent, command->page, command->pages, command->sums);
 	atomic_set(&command->subios, 1);
 	atomic_set(&command->failed, 0);
 	trace_weir_blk_submit(rq, 1 << slot);
@@ -92,9 +92,9 @@ int weir_blk_read_end(struct request *rq)
 	bool is_wrong = !rc && !weir_blk_checksum_check(subio->sgl, command->pages, command->sums);
 
 	spin_lock_bh(&volume->lock);
-	weir_volume_read_end(&volume->core, command->extent, subio->slot);
+	weir_extents_read_end(&volume->core, command->extent, subio->slot);
 	if (is_wrong)
-		weir_volume_distrust(&volume->core, command->extent, subio->slot);
+		weir_extents_distrust(&volume->core, command->extent, subio->slot);
 	spin_unlock_bh(&volume->lock);
 	if (is_wrong) {
 		atomic64_inc(&volume->mismatches);

@@ -35,7 +35,7 @@ struct weir_blk_subio {
  * @sums: checksums of the pages of a write; expected checksums of a read
  */
 struct weir_blk_request {
-	struct weir_volume_write write;
+	struct weir_extents_write write;
 	unsigned long give_up;
 	u8 tried;
 	struct list_head waiting;

@@ -22,7 +22,7 @@ int weir_blk_resync_alloc(struct weir_blk_resync **out)
 		return -ENOMEM;
 	fill->io.done = done;
 	init_completion(&fill->ended);
-	for (i = 0; i < WEIR_VOLUME_CHUNK_PAGES; i++) {
+	for (i = 0; i < WEIR_EXTENTS_CHUNK_PAGES; i++) {
 		fill->page[i] = alloc_page(GFP_KERNEL);
 		if (!fill->page[i])
 			return -ENOMEM;
@@ -34,7 +34,7 @@ void weir_blk_resync_free(struct weir_blk_resync *fill)
 {
 	unsigned int i;
 
-	for (i = 0; fill && i < WEIR_VOLUME_CHUNK_PAGES; i++) {
+	for (i = 0; fill && i < WEIR_EXTENTS_CHUNK_PAGES; i++) {
 		if (fill->page[i])
 			__free_page(fill->page[i]);
 	}
@@ -42,7 +42,7 @@ void weir_blk_resync_free(struct weir_blk_resync *fill)
 }
 
 /* Selects the pages of @step. */
-static void choose_pages(struct weir_blk_resync *fill, const struct weir_volume_copy_step *step)
+static void choose_pages(struct weir_blk_resync *fill, const struct weir_extents_copy_step *step)
 {
 	u32 i;
 
@@ -52,9 +52,9 @@ static void choose_pages(struct weir_blk_resync *fill, const struct weir_volume_
 }
 
 int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *fill,
-			       const struct weir_volume_copy_step *step)
+			       const struct weir_extents_copy_step *step)
 {
-	bool is_write = step->what == WEIR_VOLUME_COPY_WRITE;
+	bool is_write = step->what == WEIR_EXTENTS_COPY_WRITE;
 	int rc;
 
 	choose_pages(fill, step);
@@ -63,8 +63,8 @@ int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_r
 			      (u64)step->page << PAGE_SHIFT,
 			      is_write ? WEIR_OP_WRITE : WEIR_OP_READ, fill->sgl, step->pages);
 	if (!is_write)
-		weir_volume_expect(&volume->core, step->extent, step->page, step->pages,
-				   fill->sums);
+		weir_extents_expect(&volume->core, step->extent, step->page, step->pages,
+				    fill->sums);
 	if (!rc)
 		kweir_io_push(&fill->io);
 	return rc;
@@ -81,52 +81,52 @@ int weir_blk_resync_wait_step(struct weir_blk_resync *fill)
  * Pushes the next step under the lock, so that its place among the block layer's writes is the
  * place that the core has assumed. Return: true if a step can run now, or if no work is left.
  */
-static bool start_step(struct weir_blk_volume *volume, struct weir_volume_copy_step *step, int *rc)
+static bool start_step(struct weir_blk_volume *volume, struct weir_extents_copy_step *step, int *rc)
 {
 	struct weir_blk_resync *fill = volume->fill;
 
-	step->what = WEIR_VOLUME_COPY_NOTHING;
+	step->what = WEIR_EXTENTS_COPY_NOTHING;
 	if (READ_ONCE(volume->closing))
 		return true;
 	spin_lock_bh(&volume->lock);
-	weir_volume_resync_next(&volume->core, step);
-	if (step->what == WEIR_VOLUME_COPY_READ || step->what == WEIR_VOLUME_COPY_WRITE) {
+	weir_extents_resync_next(&volume->core, step);
+	if (step->what == WEIR_EXTENTS_COPY_READ || step->what == WEIR_EXTENTS_COPY_WRITE) {
 		*rc = weir_blk_resync_start_step(volume, fill, step);
-	} else if (step->what == WEIR_VOLUME_COPY_READ_LOCAL) {
+	} else if (step->what == WEIR_EXTENTS_COPY_READ_LOCAL) {
 		choose_pages(fill, step);
-		weir_volume_expect(&volume->core, step->extent, step->page, step->pages,
-				   fill->sums);
+		weir_extents_expect(&volume->core, step->extent, step->page, step->pages,
+				    fill->sums);
 	}
 	spin_unlock_bh(&volume->lock);
-	return step->what != WEIR_VOLUME_COPY_WAIT;
+	return step->what != WEIR_EXTENTS_COPY_WAIT;
 }
 
 /*
  * A chunk with a wrong page is read from another replica. The last replica's chunk is accepted for
  * the sake of its other pages; a reader of the wrong page will notice the mismatch.
  */
-static bool is_credible(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step)
+static bool is_credible(struct weir_blk_volume *volume, const struct weir_extents_copy_step *step)
 {
 	bool is_dropped;
 
-	if (step->what == WEIR_VOLUME_COPY_WRITE ||
+	if (step->what == WEIR_EXTENTS_COPY_WRITE ||
 	    weir_blk_checksum_check(volume->fill->sgl, step->pages, volume->fill->sums))
 		return true;
 	atomic64_inc(&volume->mismatches);
-	if (step->what == WEIR_VOLUME_COPY_READ_LOCAL)
+	if (step->what == WEIR_EXTENTS_COPY_READ_LOCAL)
 		return false;
 	spin_lock_bh(&volume->lock);
-	is_dropped = weir_volume_distrust(&volume->core, step->extent, step->slot);
+	is_dropped = weir_extents_distrust(&volume->core, step->extent, step->slot);
 	spin_unlock_bh(&volume->lock);
 	return !is_dropped;
 }
 
-static int end_step(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step,
+static int end_step(struct weir_blk_volume *volume, const struct weir_extents_copy_step *step,
 		    int rc)
 {
 	bool succeeded;
 
-	if (step->what == WEIR_VOLUME_COPY_READ_LOCAL)
+	if (step->what == WEIR_EXTENTS_COPY_READ_LOCAL)
 		rc = weir_blk_local_read(volume->local,
 					 weir_blk_volume_offset(volume, step->extent, step->page),
 					 volume->fill->sgl, step->pages);
@@ -135,7 +135,7 @@ static int end_step(struct weir_blk_volume *volume, const struct weir_volume_cop
 	succeeded = !rc && is_credible(volume, step);
 	trace_weir_blk_copy(volume, step, rc);
 	spin_lock_bh(&volume->lock);
-	weir_volume_resync_done(&volume->core, succeeded);
+	weir_extents_resync_done(&volume->core, succeeded);
 	spin_unlock_bh(&volume->lock);
 	return rc;
 }
@@ -146,13 +146,13 @@ static int end_step(struct weir_blk_volume *volume, const struct weir_volume_cop
  */
 static bool fill_all(struct weir_blk_volume *volume)
 {
-	struct weir_volume_copy_step step;
+	struct weir_extents_copy_step step;
 	bool any = false;
 	int rc = 0;
 
 	while (!rc) {
 		if (!wait_event_timeout(volume->settled, start_step(volume, &step, &rc), HZ) ||
-		    step.what == WEIR_VOLUME_COPY_NOTHING)
+		    step.what == WEIR_EXTENTS_COPY_NOTHING)
 			return any;
 		rc = end_step(volume, &step, rc);
 		any = true;

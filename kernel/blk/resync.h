@@ -10,7 +10,7 @@
 
 #include "kernel/blk/volume.h"
 
-static_assert(WEIR_VOLUME_CHUNK_PAGES <= KWEIR_IO_SEGMENTS, "a chunk is one io");
+static_assert(WEIR_EXTENTS_CHUNK_PAGES <= KWEIR_IO_SEGMENTS, "a chunk is one io");
 
 /**
  * struct weir_blk_resync - a chunk in transfer
@@ -21,9 +21,9 @@ static_assert(WEIR_VOLUME_CHUNK_PAGES <= KWEIR_IO_SEGMENTS, "a chunk is one io")
 struct weir_blk_resync {
 	struct kweir_io io;
 	struct completion ended;
-	struct scatterlist sgl[WEIR_VOLUME_CHUNK_PAGES];
-	u32 sums[WEIR_VOLUME_CHUNK_PAGES];
-	struct page *page[WEIR_VOLUME_CHUNK_PAGES];
+	struct scatterlist sgl[WEIR_EXTENTS_CHUNK_PAGES];
+	u32 sums[WEIR_EXTENTS_CHUNK_PAGES];
+	struct page *page[WEIR_EXTENTS_CHUNK_PAGES];
 };
 
 /* Allocates the memory of a chunk. Return: 0; -ENOMEM. */
@@ -36,7 +36,7 @@ void weir_blk_resync_free(struct weir_blk_resync *fill);
  * errno.
  */
 int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *fill,
-			       const struct weir_volume_copy_step *step);
+			       const struct weir_extents_copy_step *step);
 
 /* Waits for the step to end. Return: the errno of the step. */
 int weir_blk_resync_wait_step(struct weir_blk_resync *fill);

@@ -7,7 +7,7 @@
 
 void weir_blk_counters(const struct weir_blk_facts *facts, u64 *counters)
 {
-	const struct weir_volume_census *census = &facts->census;
+	const struct weir_extents_census *census = &facts->census;
 	const struct kweir_stat *stat = &facts->stat;
 	const u64 all[WEIR_BLK_COUNTERS_NR] = {
 		[WEIR_BLK_COUNTER_ios] = stat->ios,

@@ -45,7 +45,7 @@ static int use_session(struct weir_blk_target *target, struct kweir_session *ses
 		kweir_session_abandon(session);
 	mutex_unlock(&volume->sessions);
 	spin_lock_bh(&volume->lock);
-	weir_volume_donor_up(&volume->core, number);
+	weir_extents_donor_up(&volume->core, number);
 	spin_unlock_bh(&volume->lock);
 	return weir_blk_memory_query_room(volume, number, error);
 }

@@ -68,7 +68,7 @@ TRACE_EVENT(weir_blk_complete,
 
 /* A resync step has ended. */
 TRACE_EVENT(weir_blk_copy,
-	TP_PROTO(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step,
+	TP_PROTO(struct weir_blk_volume *volume, const struct weir_extents_copy_step *step,
 		 int status),
 	TP_ARGS(volume, step, status),
 	TP_STRUCT__entry(
@@ -82,7 +82,7 @@ TRACE_EVENT(weir_blk_copy,
 	),
 	TP_fast_assign(
 		__entry->device = container_of(volume, struct weir_blk, volume)->number;
-		__entry->is_read = step->what != WEIR_VOLUME_COPY_WRITE;
+		__entry->is_read = step->what != WEIR_EXTENTS_COPY_WRITE;
 		__entry->extent = step->extent;
 		__entry->slot = step->slot;
 		__entry->page = step->page;

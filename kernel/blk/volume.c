@@ -50,7 +50,7 @@ static u64 bytes_at(const struct weir_blk_volume *volume, u8 donor)
 {
 	u64 bytes = min(1ull << volume->shift, volume->bytes);
 
-	return bytes * weir_volume_donor_extents(&volume->core, donor);
+	return bytes * weir_extents_donor_extents(&volume->core, donor);
 }
 
 void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts *facts)
@@ -78,7 +78,7 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
 	}
 	mutex_unlock(&volume->sessions);
 	spin_lock_bh(&volume->lock);
-	facts->census = weir_volume_census(&volume->core);
+	facts->census = weir_extents_census(&volume->core);
 	facts->bytes_copied = volume->core.copied << PAGE_SHIFT;
 	for (i = 0; i < facts->nr_donors; i++)
 		facts->donor[i].bytes = bytes_at(volume, i);
@@ -87,7 +87,7 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
 
 static u64 extents_kept(const struct weir_blk_volume *volume, const struct kweir_stat *stat)
 {
-	return stat->keep_bytes == U64_MAX ? WEIR_VOLUME_KEEPS_ALL :
+	return stat->keep_bytes == U64_MAX ? WEIR_EXTENTS_KEEPS_ALL :
 					     stat->keep_bytes >> volume->shift;
 }
 
@@ -102,13 +102,13 @@ static void check_session(struct weir_blk_volume *volume, u8 number)
 	kweir_session_set_answer_timeout(target->session, weir_blk_volume_patience_ms(volume));
 	kweir_session_stat(target->session, &stat);
 	spin_lock_bh(&volume->lock);
-	weir_volume_donor_keeps(&volume->core, number, extents_kept(volume, &stat));
+	weir_extents_donor_keeps(&volume->core, number, extents_kept(volume, &stat));
 	if (stat.state == KWEIR_SESSION_UP && !target->is_silent)
-		weir_volume_donor_up(&volume->core, number);
+		weir_extents_donor_up(&volume->core, number);
 	else if (stat.state != KWEIR_SESSION_LOST)
-		weir_volume_donor_slow(&volume->core, number);
+		weir_extents_donor_slow(&volume->core, number);
 	else
-		weir_volume_donor_lost(&volume->core, number);
+		weir_extents_donor_lost(&volume->core, number);
 	spin_unlock_bh(&volume->lock);
 }
 
@@ -118,8 +118,8 @@ static void look_for_donor(struct weir_blk_volume *volume, u8 number)
 	bool is_gone;
 
 	spin_lock_bh(&volume->lock);
-	is_gone = volume->core.donor[number].state == WEIR_VOLUME_DONOR_DOWN &&
-		  !weir_volume_donor_extents(&volume->core, number);
+	is_gone = volume->core.donor[number].state == WEIR_EXTENTS_DONOR_DOWN &&
+		  !weir_extents_donor_extents(&volume->core, number);
 	spin_unlock_bh(&volume->lock);
 	if (!is_gone)
 		return;
@@ -132,7 +132,7 @@ static void look_for_rooms(struct weir_blk_volume *volume)
 	u8 i;
 
 	for (i = 0; i < volume->core.nr_donors; i++) {
-		if (volume->core.donor[i].state == WEIR_VOLUME_DONOR_UP)
+		if (volume->core.donor[i].state == WEIR_EXTENTS_DONOR_UP)
 			weir_blk_memory_query_room(volume, i, NULL);
 	}
 }
@@ -143,7 +143,7 @@ static bool is_leaving(struct weir_blk_volume *volume)
 	bool leaving;
 
 	spin_lock_bh(&volume->lock);
-	leaving = weir_volume_census(&volume->core).leaving;
+	leaving = weir_extents_census(&volume->core).leaving;
 	spin_unlock_bh(&volume->lock);
 	return leaving;
 }
@@ -181,9 +181,9 @@ static int check_donors(const struct weir_blk_setup *setup, struct kweir_error *
 {
 	u32 i, j;
 
-	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_VOLUME_DONORS_MAX)
+	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_EXTENTS_DONORS_MAX)
 		return kweir_fail(error, -EINVAL, "%u donors: 1 to %u", setup->nr_donors,
-				  WEIR_VOLUME_DONORS_MAX);
+				  WEIR_EXTENTS_DONORS_MAX);
 	for (i = 0; i < setup->nr_donors; i++) {
 		for (j = 0; j < i; j++) {
 			if (!memcmp(&setup->donor[i], &setup->donor[j], sizeof(setup->donor[i])))
@@ -209,9 +209,9 @@ static int check_setup(const struct weir_blk_setup *setup, struct kweir_error *e
 	if (setup->bytes > WEIR_BLK_VOLUME_BYTES_MAX)
 		return kweir_fail(error, -EINVAL, "%llu bytes: at most %llu", setup->bytes,
 				  WEIR_BLK_VOLUME_BYTES_MAX);
-	if (setup->replicas < 1 || setup->replicas > WEIR_VOLUME_REPLICAS_MAX)
+	if (setup->replicas < 1 || setup->replicas > WEIR_EXTENTS_REPLICAS_MAX)
 		return kweir_fail(error, -EINVAL, "%u replicas: 1 to %u", setup->replicas,
-				  WEIR_VOLUME_REPLICAS_MAX);
+				  WEIR_EXTENTS_REPLICAS_MAX);
 	if (setup->replicas > setup->nr_donors)
 		return kweir_fail(error, -EINVAL,
 				  "%u replicas need as many donors, but there are %u",
@@ -228,7 +228,7 @@ static void free_volume(struct weir_blk_volume *volume)
 	unsigned int i;
 
 	weir_blk_local_stop(volume->local);
-	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_EXTENTS_DONORS_MAX; i++)
 		weir_blk_target_close(&volume->target[i]);
 	weir_blk_resync_free(volume->fill);
 	weir_blk_local_close(volume->local);
@@ -254,7 +254,7 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_blk_s
 
 	if (rc)
 		return rc;
-	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_EXTENTS_DONORS_MAX; i++)
 		weir_blk_target_init(&volume->target[i], volume, &setup->donor[i]);
 	spin_lock_init(&volume->lock);
 	mutex_init(&volume->sessions);
@@ -312,7 +312,7 @@ static void abandon_targets(struct weir_blk_volume *volume)
 
 	mutex_lock(&volume->sessions);
 	WRITE_ONCE(volume->closing, true);
-	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_EXTENTS_DONORS_MAX; i++)
 		weir_blk_target_abandon(&volume->target[i]);
 	mutex_unlock(&volume->sessions);
 	wake_up(&volume->settled);
@@ -325,7 +325,7 @@ void weir_blk_volume_close(struct weir_blk_volume *volume)
 	abandon_targets(volume);
 	cancel_delayed_work_sync(&volume->maintain);
 	cancel_work_sync(&volume->resync_work);
-	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_EXTENTS_DONORS_MAX; i++)
 		cancel_delayed_work_sync(&volume->target[i].join);
 	cancel_delayed_work_sync(&volume->maintain); /* the works may have kicked it */
 	cancel_delayed_work_sync(&volume->resume);

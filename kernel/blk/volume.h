@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A device's memory: core/volume/volume.h over sessions to donors. The core decides; this part
+ * A device's memory: core/volume/extents.h over sessions to donors. The core decides; this part
  * holds the memory, the sessions and a maintenance work. The work runs once a second and after
  * events: it detects lost donors, returns unused memory and borrows missing memory. Slow jobs have
  * works of their own: filling new replicas (resync.h), and connecting to lost donors (target.h).
@@ -15,7 +15,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "core/volume/volume.h"
+#include "core/volume/extents.h"
 #include "kernel/weir/weir.h"
 #include "include/uapi/weir_blk.h"
 #include "wire/control.h"
@@ -34,7 +34,7 @@
  * @options: of the sessions
  */
 struct weir_blk_setup {
-	struct sockaddr_storage donor[WEIR_VOLUME_DONORS_MAX];
+	struct sockaddr_storage donor[WEIR_EXTENTS_DONORS_MAX];
 	u32 nr_donors;
 	u32 replicas;
 	char name[WIRE_CONTROL_NAME_MAX + 1];
@@ -85,8 +85,8 @@ struct weir_blk_target {
  */
 struct weir_blk_volume {
 	spinlock_t lock;
-	struct weir_volume core;
-	struct weir_volume_extent *extents;
+	struct weir_extents core;
+	struct weir_extent *extents;
 	struct kweir_region *regions;
 	u64 bytes, reserve_bytes;
 	unsigned int shift;
@@ -94,7 +94,7 @@ struct weir_blk_volume {
 	struct kweir_options options;
 	struct key *key;
 	struct mutex sessions;
-	struct weir_blk_target target[WEIR_VOLUME_DONORS_MAX];
+	struct weir_blk_target target[WEIR_EXTENTS_DONORS_MAX];
 	struct mutex maintenance;
 	bool closing;
 	struct delayed_work maintain;
@@ -139,7 +139,7 @@ void weir_blk_volume_wait_for_memory(struct weir_blk_volume *volume);
  */
 struct weir_blk_facts {
 	struct kweir_stat stat;
-	struct weir_volume_census census;
+	struct weir_extents_census census;
 	u64 failovers;
 	u64 mismatches;
 	u64 bytes_copied;
@@ -149,7 +149,7 @@ struct weir_blk_facts {
 		struct sockaddr_storage address;
 		enum kweir_session_state state;
 		u64 bytes;
-	} donor[WEIR_VOLUME_DONORS_MAX];
+	} donor[WEIR_EXTENTS_DONORS_MAX];
 };
 
 /* Context: process; sleeps. */

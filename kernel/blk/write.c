@@ -49,7 +49,7 @@ static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, u8 s
 static int push_subios(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
 {
 	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
-	u8 slots = weir_volume_writable(&volume->core, command->extent), slot;
+	u8 slots = weir_extents_writable(&volume->core, command->extent), slot;
 	int ready;
 
 	if (!slots)
@@ -57,8 +57,8 @@ static int push_subios(struct weir_blk_volume *volume, struct request *rq, unsig
 	ready = prepare_legs(volume, rq, slots, nents);
 	if (ready < 0)
 		return ready;
-	weir_volume_write(&volume->core, &command->write, command->extent, command->page,
-			  command->pages, command->sums);
+	weir_extents_write(&volume->core, &command->write, command->extent, command->page,
+			   command->pages, command->sums);
 	atomic_set(&command->failed, slots & ~ready);
 	trace_weir_blk_submit(rq, ready);
 	/* One extra reference, so that the request cannot end before all subios are pushed. */
@@ -183,7 +183,7 @@ int weir_blk_write_end(struct request *rq)
 	int rc;
 
 	spin_lock_bh(&volume->lock);
-	rc = weir_volume_write_end(&volume->core, &command->write, failed);
+	rc = weir_extents_write_end(&volume->core, &command->write, failed);
 	spin_unlock_bh(&volume->lock);
 	if (failed)
 		weir_blk_volume_kick(volume);

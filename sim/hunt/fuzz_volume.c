@@ -18,8 +18,8 @@ static void init_run(struct fuzz_volume *v)
 	for (i = 0; i < VOLUME_EXTENTS; i++)
 		v->extents[i].sum = v->sums[i];
 	hunt_expect(v->hunt,
-		    !weir_volume_init(&v->volume, v->extents, VOLUME_EXTENTS, VOLUME_PAGES,
-				      VOLUME_DONORS, replicas),
+		    !weir_extents_init(&v->volume, v->extents, VOLUME_EXTENTS, VOLUME_PAGES,
+				       VOLUME_DONORS, replicas),
 		    "there is no volume");
 	v->volume.reserve = hunt_volume_below(v, 2);
 	v->peril = hunt_volume_below(v, 80);
@@ -37,24 +37,24 @@ static struct fuzz_volume_task *unused_task(struct fuzz_volume *v)
 /* Returns reclaimed memory, then grants a placement, perhaps of another extent than wanted. */
 static void grant_memory(struct fuzz_volume *v)
 {
-	struct weir_volume_placement place;
+	struct weir_extents_placement place;
 
-	weir_volume_trim(&v->volume);
-	while (weir_volume_reclaim(&v->volume, &place)) {
+	weir_extents_trim(&v->volume);
+	while (weir_extents_reclaim(&v->volume, &place)) {
 		hunt_expect(v->hunt, !hunt_volume_is_busy(v, place.extent, place.slot),
 			    "memory of extent %u is given back while in use", place.extent);
 		v->is_there[place.extent][place.slot] = false;
 	}
-	if (weir_volume_next_placement(&v->volume, &place))
+	if (weir_extents_next_placement(&v->volume, &place))
 		return;
 	hunt_expect(v->hunt, v->is_up[place.donor],
 		    "memory is requested of donor %u, which is down", place.donor);
 	if (!v->is_calm && !hunt_volume_below(v, 10)) {
-		weir_volume_donor_room(&v->volume, place.donor, 0);
+		weir_extents_donor_room(&v->volume, place.donor, 0);
 		return;
 	}
 	place.extent = hunt_volume_below(v, VOLUME_EXTENTS);
-	if (weir_volume_granted(&v->volume, &place))
+	if (weir_extents_granted(&v->volume, &place))
 		return;
 	hunt_expect(v->hunt, !v->is_there[place.extent][place.slot],
 		    "memory is granted to a replica that has memory");
@@ -75,8 +75,8 @@ static void discard_pages(struct fuzz_volume *v)
 	}
 	if (!hunt_volume_may_write(v, &task))
 		return;
-	weir_volume_discard(&v->volume, task.extent, task.page, task.pages,
-			    !hunt_volume_below(v, 8));
+	weir_extents_discard(&v->volume, task.extent, task.page, task.pages,
+			     !hunt_volume_below(v, 8));
 	for (i = 0; i < task.pages; i++)
 		v->pages[task.extent][task.page + i] =
 			(struct fuzz_volume_page){ .changed = v->clock };
@@ -88,26 +88,26 @@ static void donor_lost(struct fuzz_volume *v, uint8_t donor)
 	uint32_t i;
 
 	v->is_up[donor] = false;
-	weir_volume_donor_lost(&v->volume, donor);
+	weir_extents_donor_lost(&v->volume, donor);
 	for (i = 0; i < VOLUME_EXTENTS; i++)
-		v->was_lost[i] |= weir_volume_is_lost(&v->volume, i);
+		v->was_lost[i] |= weir_extents_is_lost(&v->volume, i);
 }
 
 static void donor_changes(struct fuzz_volume *v, uint8_t donor)
 {
-	if (!v->is_up[donor] && weir_volume_donor_extents(&v->volume, donor))
+	if (!v->is_up[donor] && weir_extents_donor_extents(&v->volume, donor))
 		return;
 	if (v->is_up[donor] && !v->is_calm && !hunt_volume_below(v, 25)) {
 		donor_lost(v, donor);
 		return;
 	}
 	if (v->is_up[donor] && hunt_volume_below(v, 2)) {
-		weir_volume_donor_slow(&v->volume, donor);
+		weir_extents_donor_slow(&v->volume, donor);
 		return;
 	}
 	v->is_up[donor] = true;
-	weir_volume_donor_up(&v->volume, donor);
-	weir_volume_donor_room(&v->volume, donor, ROOM);
+	weir_extents_donor_up(&v->volume, donor);
+	weir_extents_donor_room(&v->volume, donor, ROOM);
 }
 
 static void donor_reclaims(struct fuzz_volume *v)
@@ -117,11 +117,11 @@ static void donor_reclaims(struct fuzz_volume *v)
 	if (!hunt_volume_below(v, 3))
 		donor_changes(v, donor);
 	else if (v->is_calm)
-		weir_volume_donor_keeps(&v->volume, donor, WEIR_VOLUME_KEEPS_ALL);
+		weir_extents_donor_keeps(&v->volume, donor, WEIR_EXTENTS_KEEPS_ALL);
 	else if (!hunt_volume_below(v, 8))
-		weir_volume_donor_keeps(&v->volume, donor,
-					hunt_volume_below(v, 2) ? hunt_volume_below(v, ROOM) :
-								  WEIR_VOLUME_KEEPS_ALL);
+		weir_extents_donor_keeps(&v->volume, donor,
+					 hunt_volume_below(v, 2) ? hunt_volume_below(v, ROOM) :
+								   WEIR_EXTENTS_KEEPS_ALL);
 	else if (!hunt_volume_below(v, 12))
 		discard_pages(v);
 }
@@ -143,13 +143,13 @@ static void run_step(struct fuzz_volume *v)
 	else
 		hunt_volume_work(v);
 	for (i = 0; i < VOLUME_EXTENTS; i++)
-		hunt_expect(v->hunt, v->was_lost[i] || !weir_volume_is_lost(&v->volume, i),
+		hunt_expect(v->hunt, v->was_lost[i] || !weir_extents_is_lost(&v->volume, i),
 			    "extent %u is lost, and no donor is", i);
 }
 
 static bool is_quiet(const struct fuzz_volume *v)
 {
-	struct weir_volume_census census = weir_volume_census(&v->volume);
+	struct weir_extents_census census = weir_extents_census(&v->volume);
 	uint32_t i;
 
 	for (i = 0; i < VOLUME_TASKS; i++)
@@ -165,7 +165,7 @@ static void watch_same(struct fuzz_volume *v, uint32_t extent)
 	uint8_t slot;
 	uint32_t i;
 
-	for (slot = 0; slot < WEIR_VOLUME_SLOTS_MAX; slot++) {
+	for (slot = 0; slot < WEIR_EXTENTS_SLOTS_MAX; slot++) {
 		if (v->extents[extent].replica[slot].state != WEIR_REPLICA_VALID)
 			continue;
 		first = first < 0 ? slot : first;

@@ -3,7 +3,7 @@
 #ifndef WEIR_SIM_HUNT_FUZZ_VOLUME_H
 #define WEIR_SIM_HUNT_FUZZ_VOLUME_H
 
-#include "core/volume/volume.h"
+#include "core/volume/extents.h"
 #include "sim/hunt/hunt.h"
 
 #define VOLUME_EXTENTS 2
@@ -30,10 +30,10 @@ struct fuzz_volume_op {
 
 struct fuzz_volume_task {
 	enum fuzz_volume_task_kind kind;
-	struct weir_volume_write write;
+	struct weir_extents_write write;
 	uint32_t extent, page, pages;
-	uint32_t values[WEIR_VOLUME_CHUNK_PAGES], sums[VOLUME_RUN_MAX];
-	struct fuzz_volume_op ops[WEIR_VOLUME_SLOTS_MAX];
+	uint32_t values[WEIR_EXTENTS_CHUNK_PAGES], sums[VOLUME_RUN_MAX];
+	struct fuzz_volume_op ops[WEIR_EXTENTS_SLOTS_MAX];
 	uint8_t tried, failed;
 	uint32_t begun;
 };
@@ -48,14 +48,14 @@ struct fuzz_volume_page {
 struct fuzz_volume {
 	struct hunt *hunt;
 	struct sim_rng rng;
-	struct weir_volume volume;
-	struct weir_volume_extent extents[VOLUME_EXTENTS];
+	struct weir_extents volume;
+	struct weir_extent extents[VOLUME_EXTENTS];
 	uint32_t sums[VOLUME_EXTENTS][VOLUME_PAGES];
-	uint32_t memory[VOLUME_EXTENTS][WEIR_VOLUME_SLOTS_MAX][VOLUME_PAGES];
-	bool is_there[VOLUME_EXTENTS][WEIR_VOLUME_SLOTS_MAX], was_lost[VOLUME_EXTENTS];
+	uint32_t memory[VOLUME_EXTENTS][WEIR_EXTENTS_SLOTS_MAX][VOLUME_PAGES];
+	bool is_there[VOLUME_EXTENTS][WEIR_EXTENTS_SLOTS_MAX], was_lost[VOLUME_EXTENTS];
 	struct fuzz_volume_page pages[VOLUME_EXTENTS][VOLUME_PAGES];
 	struct fuzz_volume_task tasks[VOLUME_TASKS];
-	uint32_t chunk[WEIR_VOLUME_CHUNK_PAGES];
+	uint32_t chunk[WEIR_EXTENTS_CHUNK_PAGES];
 	bool is_up[VOLUME_DONORS], is_calm;
 	uint32_t clock, turns, written, peril;
 };

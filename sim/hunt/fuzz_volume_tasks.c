@@ -56,9 +56,9 @@ static bool provide_memory(struct fuzz_volume *v, uint32_t extent)
 	uint32_t memory[VOLUME_PAGES], from;
 	uint8_t slot;
 
-	if (weir_volume_provide(&v->volume, extent, &from))
+	if (weir_extents_provide(&v->volume, extent, &from))
 		return false;
-	for (slot = 0; slot < WEIR_VOLUME_SLOTS_MAX && from != extent; slot++) {
+	for (slot = 0; slot < WEIR_EXTENTS_SLOTS_MAX && from != extent; slot++) {
 		bool is_there = v->is_there[extent][slot];
 
 		hunt_expect(v->hunt,
@@ -83,8 +83,8 @@ void hunt_volume_write(struct fuzz_volume *v, struct fuzz_volume_task *task)
 	for (i = 0; i < task->pages; i++)
 		task->values[i] = task->sums[i] = 2 * ++v->written;
 	if (!hunt_volume_may_write(v, task) || !provide_memory(v, task->extent) ||
-	    weir_volume_write(&v->volume, &task->write, task->extent, task->page, task->pages,
-			      task->sums))
+	    weir_extents_write(&v->volume, &task->write, task->extent, task->page, task->pages,
+			       task->sums))
 		return;
 	task->kind = VOLUME_WRITE;
 	for (i = 0; i < task->pages; i++) {
@@ -94,14 +94,14 @@ void hunt_volume_write(struct fuzz_volume *v, struct fuzz_volume_task *task)
 		page->is_being_written = true;
 		page->changed = v->clock;
 	}
-	for (slot = 0; slot < WEIR_VOLUME_SLOTS_MAX; slot++)
+	for (slot = 0; slot < WEIR_EXTENTS_SLOTS_MAX; slot++)
 		if (task->write.slots >> slot & 1)
 			send_to_donor(v, task, slot);
 }
 
 static void written(struct fuzz_volume *v, struct fuzz_volume_task *task)
 {
-	int rc = weir_volume_write_end(&v->volume, &task->write, task->failed);
+	int rc = weir_extents_write_end(&v->volume, &task->write, task->failed);
 	uint32_t i;
 
 	for (i = 0; i < task->pages; i++) {
@@ -141,15 +141,15 @@ static void read_from_one(struct fuzz_volume *v, struct fuzz_volume_task *task)
 	uint32_t i;
 	uint8_t slot;
 
-	if (weir_volume_is_blank(&v->volume, task->extent, task->page, task->pages)) {
+	if (weir_extents_is_blank(&v->volume, task->extent, task->page, task->pages)) {
 		memset(task->values, 0, sizeof(task->values));
 		for (i = 0; i < task->pages; i++)
 			watch_page(v, task, i);
 		task->kind = VOLUME_NO_TASK;
-	} else if (weir_volume_read(&v->volume, task->extent, task->tried, &slot)) {
+	} else if (weir_extents_read(&v->volume, task->extent, task->tried, &slot)) {
 		task->kind = VOLUME_NO_TASK;
 	} else {
-		weir_volume_expect(&v->volume, task->extent, task->page, task->pages, task->sums);
+		weir_extents_expect(&v->volume, task->extent, task->page, task->pages, task->sums);
 		task->tried |= (uint8_t)(1u << slot);
 		send_to_donor(v, task, slot);
 	}
@@ -189,14 +189,14 @@ static void watch_difference(struct fuzz_volume *v, const struct fuzz_volume_tas
 	}
 	hunt_expect(v->hunt, is_changing, "replica %u of extent %u has data that was never written",
 		    slot, task->extent);
-	weir_volume_distrust(&v->volume, task->extent, slot);
+	weir_extents_distrust(&v->volume, task->extent, slot);
 }
 
 static void was_read(struct fuzz_volume *v, struct fuzz_volume_task *task, uint8_t slot)
 {
 	uint32_t i;
 
-	weir_volume_read_end(&v->volume, task->extent, slot);
+	weir_extents_read_end(&v->volume, task->extent, slot);
 	if (!task->failed && is_as_expected(task)) {
 		for (i = 0; i < task->pages; i++)
 			watch_page(v, task, i);
@@ -211,17 +211,17 @@ static void was_read(struct fuzz_volume *v, struct fuzz_volume_task *task, uint8
 
 void hunt_volume_copy(struct fuzz_volume *v, struct fuzz_volume_task *task)
 {
-	struct weir_volume_copy_step step;
+	struct weir_extents_copy_step step;
 	uint32_t i;
 
 	for (i = 0; i < VOLUME_TASKS; i++)
 		if (v->tasks[i].kind >= VOLUME_COPY_READ)
 			return;
-	weir_volume_resync_next(&v->volume, &step);
-	if (step.what != WEIR_VOLUME_COPY_READ && step.what != WEIR_VOLUME_COPY_WRITE)
+	weir_extents_resync_next(&v->volume, &step);
+	if (step.what != WEIR_EXTENTS_COPY_READ && step.what != WEIR_EXTENTS_COPY_WRITE)
 		return;
 	hunt_volume_task(v, task,
-			 step.what == WEIR_VOLUME_COPY_READ ? VOLUME_COPY_READ : VOLUME_COPY_WRITE,
+			 step.what == WEIR_EXTENTS_COPY_READ ? VOLUME_COPY_READ : VOLUME_COPY_WRITE,
 			 step.extent);
 	task->page = step.page;
 	task->pages = step.pages;
@@ -234,7 +234,7 @@ static void copy_is_done(struct fuzz_volume *v, struct fuzz_volume_task *task)
 	if (task->kind == VOLUME_COPY_READ && !task->failed)
 		memcpy(v->chunk, task->values, task->pages * sizeof(*v->chunk));
 	task->kind = VOLUME_NO_TASK;
-	weir_volume_resync_done(&v->volume, !task->failed);
+	weir_extents_resync_done(&v->volume, !task->failed);
 }
 
 static bool is_first(const struct fuzz_volume *v, const struct fuzz_volume_task *task, uint8_t slot)
@@ -279,7 +279,7 @@ static void donor_answers(struct fuzz_volume *v, struct fuzz_volume_task *task, 
 
 	task->ops[slot].is_asked = false;
 	task->failed |= (uint8_t)(!task->ops[slot].succeeded << slot);
-	for (i = 0; i < WEIR_VOLUME_SLOTS_MAX; i++)
+	for (i = 0; i < WEIR_EXTENTS_SLOTS_MAX; i++)
 		if (task->ops[i].is_asked)
 			return;
 	if (task->kind == VOLUME_WRITE)

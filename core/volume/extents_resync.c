@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fills a replica during reads and writes; volume.h explains why this is correct. */
-#include "core/volume/volume.h"
+/* Fills a replica during reads and writes; extents.h explains why this is correct. */
+#include "core/volume/extents.h"
 
-static struct weir_volume_replica *replica_of(struct weir_volume *v, uint8_t slot)
+static struct weir_replica *replica_of(struct weir_extents *v, uint8_t slot)
 {
 	return &v->extent[v->copy.extent].replica[slot];
 }
 
 /* Return: a replica of @extent in @state, or slots if there is none. */
-static uint8_t find_replica(const struct weir_volume *v, uint32_t extent,
-			    enum weir_volume_replica_state state)
+static uint8_t find_replica(const struct weir_extents *v, uint32_t extent,
+			    enum weir_replica_state state)
 {
 	uint8_t slot = 0;
 
@@ -18,22 +18,22 @@ static uint8_t find_replica(const struct weir_volume *v, uint32_t extent,
 	return slot;
 }
 
-static bool has_source(const struct weir_volume *v, uint32_t extent)
+static bool has_source(const struct weir_extents *v, uint32_t extent)
 {
-	return weir_volume_count_valid(v, extent) || weir_volume_is_local(v, extent);
+	return weir_extents_count_valid(v, extent) || weir_extents_is_local(v, extent);
 }
 
 /*
  * Opens the window over the next chunk and begins a phase. Writes of the phase before must end
  * before the chunk is read, or, after the last chunk, before the replica becomes VALID.
  */
-static void open_window(struct weir_volume *v)
+static void open_window(struct weir_extents *v)
 {
-	struct weir_volume_resync *copy = &v->copy;
+	struct weir_extents_resync *copy = &v->copy;
 	uint32_t left = v->pages - copy->page;
 
 	copy->state = WEIR_RESYNC_DRAINING;
-	copy->pages = left < WEIR_VOLUME_CHUNK_PAGES ? left : WEIR_VOLUME_CHUNK_PAGES;
+	copy->pages = left < WEIR_EXTENTS_CHUNK_PAGES ? left : WEIR_EXTENTS_CHUNK_PAGES;
 	copy->taken = 0;
 	copy->overtaken = 0;
 	v->extent[copy->extent].phase ^= 1;
@@ -43,36 +43,36 @@ static void open_window(struct weir_volume *v)
  * Chooses an extent to fill. Return: COPY_READ if chosen; COPY_WAIT if one will be ready later;
  * COPY_NOTHING.
  */
-static enum weir_volume_copy_op choose_extent(struct weir_volume *v)
+static enum weir_extents_copy_op choose_extent(struct weir_extents *v)
 {
-	enum weir_volume_copy_op what = WEIR_VOLUME_COPY_NOTHING;
+	enum weir_extents_copy_op what = WEIR_EXTENTS_COPY_NOTHING;
 
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		uint8_t target = find_replica(v, i, WEIR_REPLICA_FILLING);
 
 		if (target == v->slots || !has_source(v, i))
 			continue;
-		what = WEIR_VOLUME_COPY_WAIT;
+		what = WEIR_EXTENTS_COPY_WAIT;
 		if (v->extent[i].writes[!v->extent[i].phase])
 			continue; /* of a copy that was aborted */
-		v->copy = (struct weir_volume_resync){ .extent = i, .target = target };
+		v->copy = (struct weir_extents_resync){ .extent = i, .target = target };
 		open_window(v);
-		return WEIR_VOLUME_COPY_READ;
+		return WEIR_EXTENTS_COPY_READ;
 	}
 	return what;
 }
 
-static void read_chunk(struct weir_volume *v, uint8_t source, struct weir_volume_copy_step *step)
+static void read_chunk(struct weir_extents *v, uint8_t source, struct weir_extents_copy_step *step)
 {
-	struct weir_volume_resync *copy = &v->copy;
+	struct weir_extents_resync *copy = &v->copy;
 
 	copy->state = WEIR_RESYNC_READING;
 	copy->source = source;
 	if (source < v->slots)
 		replica_of(v, source)->users++;
 	replica_of(v, copy->target)->users++;
-	*step = (struct weir_volume_copy_step){
-		.what = source < v->slots ? WEIR_VOLUME_COPY_READ : WEIR_VOLUME_COPY_READ_LOCAL,
+	*step = (struct weir_extents_copy_step){
+		.what = source < v->slots ? WEIR_EXTENTS_COPY_READ : WEIR_EXTENTS_COPY_READ_LOCAL,
 		.slot = source,
 		.extent = copy->extent,
 		.page = copy->page,
@@ -81,9 +81,9 @@ static void read_chunk(struct weir_volume *v, uint8_t source, struct weir_volume
 }
 
 /* Finds the next run of pages that were not overtaken. Return: true if @step describes one. */
-static bool next_run(struct weir_volume *v, struct weir_volume_copy_step *step)
+static bool next_run(struct weir_extents *v, struct weir_extents_copy_step *step)
 {
-	struct weir_volume_resync *copy = &v->copy;
+	struct weir_extents_resync *copy = &v->copy;
 	uint32_t first = copy->taken;
 
 	while (first < copy->pages && (copy->overtaken >> first & 1))
@@ -91,8 +91,8 @@ static bool next_run(struct weir_volume *v, struct weir_volume_copy_step *step)
 	copy->taken = first;
 	while (copy->taken < copy->pages && !(copy->overtaken >> copy->taken & 1))
 		copy->taken++;
-	*step = (struct weir_volume_copy_step){
-		.what = WEIR_VOLUME_COPY_WRITE,
+	*step = (struct weir_extents_copy_step){
+		.what = WEIR_EXTENTS_COPY_WRITE,
 		.slot = copy->target,
 		.extent = copy->extent,
 		.page = copy->page + first,
@@ -102,7 +102,7 @@ static bool next_run(struct weir_volume *v, struct weir_volume_copy_step *step)
 	return step->pages;
 }
 
-static void close_chunk(struct weir_volume *v)
+static void close_chunk(struct weir_extents *v)
 {
 	replica_of(v, v->copy.target)->users--;
 	v->copied += v->copy.pages;
@@ -111,10 +111,10 @@ static void close_chunk(struct weir_volume *v)
 }
 
 /* Return: true if @step says what to do; false: call again. */
-static bool advance(struct weir_volume *v, struct weir_volume_copy_step *step)
+static bool advance(struct weir_extents *v, struct weir_extents_copy_step *step)
 {
-	struct weir_volume_resync *copy = &v->copy;
-	struct weir_volume_extent *e = &v->extent[copy->extent];
+	struct weir_extents_resync *copy = &v->copy;
+	struct weir_extent *e = &v->extent[copy->extent];
 	uint8_t source = find_replica(v, copy->extent, WEIR_REPLICA_VALID);
 
 	if (copy->state == WEIR_RESYNC_WRITING) {
@@ -129,7 +129,7 @@ static bool advance(struct weir_volume *v, struct weir_volume_copy_step *step)
 		return false;
 	}
 	if (e->writes[!e->phase]) {
-		*step = (struct weir_volume_copy_step){ .what = WEIR_VOLUME_COPY_WAIT };
+		*step = (struct weir_extents_copy_step){ .what = WEIR_EXTENTS_COPY_WAIT };
 		return true;
 	}
 	if (copy->page < v->pages) {
@@ -141,31 +141,31 @@ static bool advance(struct weir_volume *v, struct weir_volume_copy_step *step)
 	return false;
 }
 
-void weir_volume_resync_next(struct weir_volume *v, struct weir_volume_copy_step *step)
+void weir_extents_resync_next(struct weir_extents *v, struct weir_extents_copy_step *step)
 {
 	do {
-		enum weir_volume_copy_op what = v->copy.state == WEIR_RESYNC_IDLE ?
-							choose_extent(v) :
-							WEIR_VOLUME_COPY_READ;
+		enum weir_extents_copy_op what = v->copy.state == WEIR_RESYNC_IDLE ?
+							 choose_extent(v) :
+							 WEIR_EXTENTS_COPY_READ;
 
-		if (what != WEIR_VOLUME_COPY_READ) {
-			*step = (struct weir_volume_copy_step){ .what = (uint8_t)what };
+		if (what != WEIR_EXTENTS_COPY_READ) {
+			*step = (struct weir_extents_copy_step){ .what = (uint8_t)what };
 			return;
 		}
 	} while (!advance(v, step));
 }
 
 /* The local disk cannot be read: clears the bits of the chunk. */
-static void forget_chunk(struct weir_volume *v)
+static void forget_chunk(struct weir_extents *v)
 {
 	for (uint32_t i = 0; i < v->copy.pages; i++)
-		weir_volume_local_forget(v, v->copy.extent, v->copy.page + i);
+		weir_extents_local_forget(v, v->copy.extent, v->copy.page + i);
 }
 
-void weir_volume_resync_done(struct weir_volume *v, bool succeeded)
+void weir_extents_resync_done(struct weir_extents *v, bool succeeded)
 {
-	struct weir_volume_resync *copy = &v->copy;
-	struct weir_volume_replica *target = replica_of(v, copy->target);
+	struct weir_extents_resync *copy = &v->copy;
+	struct weir_replica *target = replica_of(v, copy->target);
 
 	if (copy->state == WEIR_RESYNC_READING) {
 		if (copy->source < v->slots)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The pages on the local disk, and the pages to copy there next; volume.h explains when the disk is
- * read.
+ * The pages on the local disk, and the pages to copy there next; extents.h explains when the disk
+ * is read.
  */
-#include "core/volume/volume.h"
+#include "core/volume/extents.h"
 
 #define LOOK_PAGES_MAX 4096u /* pages searched in one call, with the host's lock held */
 
-static bool page_is_local(const struct weir_volume_extent *e, uint32_t page)
+static bool page_is_local(const struct weir_extent *e, uint32_t page)
 {
 	return e->local[page / 64] >> page % 64 & 1;
 }
 
-bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page,
-			   uint32_t pages)
+bool weir_extents_local_has(const struct weir_extents *v, uint32_t extent, uint32_t page,
+			    uint32_t pages)
 {
-	const struct weir_volume_extent *e = &v->extent[extent];
+	const struct weir_extent *e = &v->extent[extent];
 
 	for (uint32_t i = page; e->local && i < page + pages; i++) {
 		if (e->sum[i] != WEIR_SUM_NOTHING && !page_is_local(e, i))
@@ -24,15 +24,15 @@ bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_
 	return e->local;
 }
 
-bool weir_volume_is_local(const struct weir_volume *v, uint32_t extent)
+bool weir_extents_is_local(const struct weir_extents *v, uint32_t extent)
 {
 	return v->extent[extent].live && v->extent[extent].nr_local == v->extent[extent].live;
 }
 
-void weir_volume_local_forget(struct weir_volume *v, uint32_t extent, uint32_t page)
+void weir_extents_local_forget(struct weir_extents *v, uint32_t extent, uint32_t page)
 {
-	struct weir_volume_extent *e = &v->extent[extent];
-	struct weir_volume_local_copy *local = &v->local;
+	struct weir_extent *e = &v->extent[extent];
+	struct weir_extents_local_copy *local = &v->local;
 
 	if (!e->local)
 		return;
@@ -44,22 +44,22 @@ void weir_volume_local_forget(struct weir_volume *v, uint32_t extent, uint32_t p
 }
 
 /* Whether the disk lacks a page that it should have. An unknown page is never copied. */
-static bool is_behind(const struct weir_volume_extent *e, uint32_t page)
+static bool is_behind(const struct weir_extent *e, uint32_t page)
 {
 	return e->sum[page] != WEIR_SUM_NOTHING && e->sum[page] != WEIR_SUM_UNKNOWN &&
 	       !page_is_local(e, page);
 }
 
 /* Whether the current extent is worth searching. */
-static bool may_be_behind(const struct weir_volume *v)
+static bool may_be_behind(const struct weir_extents *v)
 {
-	const struct weir_volume_extent *e = &v->extent[v->local.extent];
+	const struct weir_extent *e = &v->extent[v->local.extent];
 
 	return v->local.page < v->pages && e->local && e->live > e->nr_local &&
-	       weir_volume_count_valid(v, v->local.extent);
+	       weir_extents_count_valid(v, v->local.extent);
 }
 
-static void go_to_next_extent(struct weir_volume *v)
+static void go_to_next_extent(struct weir_extents *v)
 {
 	v->local.page = 0;
 	v->local.extent = (v->local.extent + 1) % v->nr_extents;
@@ -67,9 +67,9 @@ static void go_to_next_extent(struct weir_volume *v)
 }
 
 /* Moves to the next page to copy. Return: true if found before the search limit. */
-static bool find_next_page(struct weir_volume *v)
+static bool find_next_page(struct weir_extents *v)
 {
-	struct weir_volume_local_copy *local = &v->local;
+	struct weir_extents_local_copy *local = &v->local;
 
 	for (uint32_t i = 0; i < LOOK_PAGES_MAX && local->passed <= v->nr_extents; i++) {
 		if (!may_be_behind(v))
@@ -82,9 +82,9 @@ static bool find_next_page(struct weir_volume *v)
 	return false;
 }
 
-void weir_volume_local_next(struct weir_volume *v, struct weir_volume_copy_step *step)
+void weir_extents_local_next(struct weir_extents *v, struct weir_extents_copy_step *step)
 {
-	struct weir_volume_local_copy *local = &v->local;
+	struct weir_extents_local_copy *local = &v->local;
 
 	local->page += local->pages;
 	local->pages = 0;
@@ -92,29 +92,30 @@ void weir_volume_local_next(struct weir_volume *v, struct weir_volume_copy_step 
 		bool is_over = local->passed > v->nr_extents;
 
 		local->passed = is_over ? 0 : local->passed;
-		*step = (struct weir_volume_copy_step){ .what = is_over ? WEIR_VOLUME_COPY_NOTHING :
-									  WEIR_VOLUME_COPY_WAIT };
+		*step = (struct weir_extents_copy_step){ .what = is_over ?
+									 WEIR_EXTENTS_COPY_NOTHING :
+									 WEIR_EXTENTS_COPY_WAIT };
 		return;
 	}
-	while (local->pages < WEIR_VOLUME_CHUNK_PAGES && local->page + local->pages < v->pages &&
+	while (local->pages < WEIR_EXTENTS_CHUNK_PAGES && local->page + local->pages < v->pages &&
 	       is_behind(&v->extent[local->extent], local->page + local->pages))
 		local->pages++;
 	local->is_busy = true;
 	local->overtaken = 0;
-	*step = (struct weir_volume_copy_step){
-		.what = WEIR_VOLUME_COPY_READ,
+	*step = (struct weir_extents_copy_step){
+		.what = WEIR_EXTENTS_COPY_READ,
 		.extent = local->extent,
 		.page = local->page,
 		.pages = local->pages,
 	};
-	weir_volume_read(v, local->extent, 0, &step->slot);
+	weir_extents_read(v, local->extent, 0, &step->slot);
 }
 
 /* A page that changed since it was read, or whose last write failed, is not recorded as copied. */
-void weir_volume_local_done(struct weir_volume *v, bool succeeded)
+void weir_extents_local_done(struct weir_extents *v, bool succeeded)
 {
-	struct weir_volume_local_copy *local = &v->local;
-	struct weir_volume_extent *e = &v->extent[local->extent];
+	struct weir_extents_local_copy *local = &v->local;
+	struct weir_extent *e = &v->extent[local->extent];
 
 	local->is_busy = false;
 	for (uint32_t i = 0; succeeded && i < local->pages; i++) {

@@ -43,7 +43,7 @@
  * overtakes that copy.
  *
  * The host owns memory, requests and time, and asks donors for the placements from
- * weir_volume_next_placement().
+ * weir_extents_next_placement().
  *
  * Context of all: Any; never sleeps; externally serialised.
  */
@@ -52,38 +52,38 @@
 
 #include "core/base/platform.h"
 
-#define WEIR_VOLUME_DONORS_MAX 8u
-#define WEIR_VOLUME_REPLICAS_MAX 4u
-#define WEIR_VOLUME_SLOTS_MAX (WEIR_VOLUME_REPLICAS_MAX + 1)
-#define WEIR_VOLUME_KEEPS_ALL UINT64_MAX
-#define WEIR_VOLUME_CHUNK_PAGES 64u /* pages copied at a time */
+#define WEIR_EXTENTS_DONORS_MAX 8u
+#define WEIR_EXTENTS_REPLICAS_MAX 4u
+#define WEIR_EXTENTS_SLOTS_MAX (WEIR_EXTENTS_REPLICAS_MAX + 1)
+#define WEIR_EXTENTS_KEEPS_ALL UINT64_MAX
+#define WEIR_EXTENTS_CHUNK_PAGES 64u /* pages copied at a time */
 
 /* The expected contents of a page; other even values are checksums from the host. */
 #define WEIR_SUM_NOTHING 0u /* zeroes: never written, or discarded */
 #define WEIR_SUM_UNKNOWN 1u /* the last write failed, or was not seen */
 #define WEIR_SUM_FRESH 1u /* flag on a checksum: the page reverts to NOTHING if this write fails */
 
-enum weir_volume_replica_state {
+enum weir_replica_state {
 	WEIR_REPLICA_NONE, /* no memory */
 	WEIR_REPLICA_FILLING, /* has all writes since its grant, but not all earlier data */
 	WEIR_REPLICA_VALID, /* has all data */
 	WEIR_REPLICA_STALE, /* its memory goes back once unused */
 };
 
-enum weir_volume_donor_state {
-	WEIR_VOLUME_DONOR_DOWN, /* gives no memory, and holds none of the volume's data */
-	WEIR_VOLUME_DONOR_SLOW, /* may come back with its data; other donors are preferred */
-	WEIR_VOLUME_DONOR_UP,
+enum weir_extents_donor_state {
+	WEIR_EXTENTS_DONOR_DOWN, /* gives no memory, and holds none of the volume's data */
+	WEIR_EXTENTS_DONOR_SLOW, /* may come back with its data; other donors are preferred */
+	WEIR_EXTENTS_DONOR_UP,
 };
 
 /**
- * struct weir_volume_replica - one copy of an extent
+ * struct weir_replica - one copy of an extent
  * @donor: number of the donor, unless NONE
- * @state: an enum weir_volume_replica_state
+ * @state: an enum weir_replica_state
  * @leaves: the donor wants the memory back
  * @users: reads, writes and copies in progress
  */
-struct weir_volume_replica {
+struct weir_replica {
 	uint8_t donor;
 	uint8_t state;
 	bool leaves;
@@ -91,7 +91,7 @@ struct weir_volume_replica {
 };
 
 /**
- * struct weir_volume_extent - a piece of the volume
+ * struct weir_extent - a piece of the volume
  * @replica: the first volume->slots are used
  * @sum: *kept*; expected contents of each page; NOTHING at first
  * @local: *kept*; a bit for each page on the local disk; zeroed at first. NULL: no disk
@@ -101,8 +101,8 @@ struct weir_volume_replica {
  * @phase: 0 or 1; flips when a copy opens a window
  * @writes: writes in progress, by the phase in which they began
  */
-struct weir_volume_extent {
-	struct weir_volume_replica replica[WEIR_VOLUME_SLOTS_MAX];
+struct weir_extent {
+	struct weir_replica replica[WEIR_EXTENTS_SLOTS_MAX];
 	uint32_t *sum;
 	uint64_t *local;
 	uint32_t nr_local;
@@ -113,18 +113,18 @@ struct weir_volume_extent {
 };
 
 /**
- * struct weir_volume_donor - the volume's view of a donor
- * @state: an enum weir_volume_donor_state
+ * struct weir_extents_donor - the volume's view of a donor
+ * @state: an enum weir_extents_donor_state
  * @free: extents of free memory, as the host last reported
  * @keep: most extents that the donor wants to hold
  */
-struct weir_volume_donor {
+struct weir_extents_donor {
 	uint8_t state;
 	uint64_t free;
 	uint64_t keep;
 };
 
-enum weir_volume_resync_state {
+enum weir_extents_resync_state {
 	WEIR_RESYNC_IDLE,
 	WEIR_RESYNC_DRAINING, /* the window is open; waits for writes of the other phase */
 	WEIR_RESYNC_READING,
@@ -132,8 +132,8 @@ enum weir_volume_resync_state {
 };
 
 /**
- * struct weir_volume_resync - the one copy in progress
- * @state: an enum weir_volume_resync_state
+ * struct weir_extents_resync - the one copy in progress
+ * @state: an enum weir_extents_resync_state
  * @source: replica of @extent to read; volume->slots: the local disk
  * @target: replica of @extent to fill
  * @extent: number of the extent
@@ -142,7 +142,7 @@ enum weir_volume_resync_state {
  * @taken: pages of the chunk written or skipped
  * @overtaken: a bit for each page of the chunk
  */
-struct weir_volume_resync {
+struct weir_extents_resync {
 	uint8_t state;
 	uint8_t source, target;
 	uint32_t extent;
@@ -151,7 +151,7 @@ struct weir_volume_resync {
 };
 
 /**
- * struct weir_volume_local_copy - the copy to the local disk
+ * struct weir_extents_local_copy - the copy to the local disk
  * @is_busy: pages are being copied
  * @extent: the extent being copied or searched
  * @page: first page being copied, or where to search next
@@ -159,7 +159,7 @@ struct weir_volume_resync {
  * @overtaken: a bit for each page changed since it was read
  * @passed: extents searched since a page was found
  */
-struct weir_volume_local_copy {
+struct weir_extents_local_copy {
 	bool is_busy;
 	uint32_t extent;
 	uint32_t page, pages;
@@ -168,12 +168,12 @@ struct weir_volume_local_copy {
 };
 
 /**
- * struct weir_volume - the volume
+ * struct weir_extents - the volume
  * @donor: the first @nr_donors are used
  * @extent: @nr_extents of them
  * @nr_extents: at least 1
  * @pages: pages in each extent
- * @nr_donors: 1 to WEIR_VOLUME_DONORS_MAX
+ * @nr_donors: 1 to WEIR_EXTENTS_DONORS_MAX
  * @replicas: required replicas of each extent
  * @slots: replica slots of each extent: one more than @replicas if there is another donor
  * @reserve: thin extents that keep their memory
@@ -181,133 +181,132 @@ struct weir_volume_local_copy {
  * @copied: pages copied so far
  * @local: the copy to the local disk
  */
-struct weir_volume {
-	struct weir_volume_donor donor[WEIR_VOLUME_DONORS_MAX];
-	struct weir_volume_extent *extent;
+struct weir_extents {
+	struct weir_extents_donor donor[WEIR_EXTENTS_DONORS_MAX];
+	struct weir_extent *extent;
 	uint32_t nr_extents;
 	uint32_t pages;
 	uint8_t nr_donors;
 	uint8_t replicas;
 	uint8_t slots;
 	uint32_t reserve;
-	struct weir_volume_resync copy;
+	struct weir_extents_resync copy;
 	uint64_t copied;
-	struct weir_volume_local_copy local;
+	struct weir_extents_local_copy local;
 };
 
 /**
- * weir_volume_init() - initialise a volume without memory, all donors down
+ * weir_extents_init() - initialise a volume without memory, all donors down
  * @v: to be initialised
  * @extents: *kept*; zeroed, except each @sum
  * @nr_extents: at least 1
  * @pages: pages of an extent, at least 1
- * @nr_donors: 1 to WEIR_VOLUME_DONORS_MAX
- * @replicas: 1 to WEIR_VOLUME_REPLICAS_MAX, and at most @nr_donors
+ * @nr_donors: 1 to WEIR_EXTENTS_DONORS_MAX
+ * @replicas: 1 to WEIR_EXTENTS_REPLICAS_MAX, and at most @nr_donors
  *
  * @v->reserve is 0 until the host sets it.
  *
  * Return: 0; -EINVAL if an argument is out of its range.
  */
-int weir_volume_init(struct weir_volume *v, struct weir_volume_extent *extents, uint32_t nr_extents,
-		     uint32_t pages, uint8_t nr_donors, uint8_t replicas);
+int weir_extents_init(struct weir_extents *v, struct weir_extent *extents, uint32_t nr_extents,
+		      uint32_t pages, uint8_t nr_donors, uint8_t replicas);
 
 /**
- * weir_volume_grow() - add extents
+ * weir_extents_grow() - add extents
  * @v: the volume
  * @extents: *kept*; replaces the old array and begins with a copy of it
  * @nr_extents: at least as many as before
  */
-void weir_volume_grow(struct weir_volume *v, struct weir_volume_extent *extents,
-		      uint32_t nr_extents);
+void weir_extents_grow(struct weir_extents *v, struct weir_extent *extents, uint32_t nr_extents);
 
 /* A donor is up. */
-void weir_volume_donor_up(struct weir_volume *v, uint8_t donor);
+void weir_extents_donor_up(struct weir_extents *v, uint8_t donor);
 
 /* A donor has room for this many more extents, as far as the host knows; 0: none for now. */
-void weir_volume_donor_room(struct weir_volume *v, uint8_t donor, uint64_t extents);
+void weir_extents_donor_room(struct weir_extents *v, uint8_t donor, uint64_t extents);
 
 /* A donor does not answer, and may be up again soon with its data. */
-void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor);
+void weir_extents_donor_slow(struct weir_extents *v, uint8_t donor);
 
 /* A donor is gone with its data: its replicas become STALE. */
-void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor);
+void weir_extents_donor_lost(struct weir_extents *v, uint8_t donor);
 
 /*
  * A donor wants to keep at most @extents extents; KEEPS_ALL: all of them. Empty extents leave
  * first. The host must repeat the call regularly, since the contents of extents change.
  */
-void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t extents);
+void weir_extents_donor_keeps(struct weir_extents *v, uint8_t donor, uint64_t extents);
 
 /* Return: the number of extents with a replica on this donor, in any state. */
-uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor);
+uint32_t weir_extents_donor_extents(const struct weir_extents *v, uint8_t donor);
 
 /* One replica slot of one extent, at a donor. */
-struct weir_volume_placement {
+struct weir_extents_placement {
 	uint32_t extent;
 	uint8_t slot;
 	uint8_t donor;
 };
 
 /**
- * weir_volume_next_placement() - find missing memory and a donor for it
+ * weir_extents_next_placement() - find missing memory and a donor for it
  * @v: the volume
  * @place: receives the placement
  *
  * Chooses the donor with the most room that is up and does not hold the extent. The host asks this
- * donor, and owes a weir_volume_granted() or a weir_volume_donor_room() of 0.
+ * donor, and owes a weir_extents_granted() or a weir_extents_donor_room() of 0.
  *
  * Return: 0; -ENOENT if no memory is missing, apart from lost extents and leaving replicas; -ENOSPC
  *	if no donor has room.
  */
-int weir_volume_next_placement(const struct weir_volume *v, struct weir_volume_placement *place);
+int weir_extents_next_placement(const struct weir_extents *v, struct weir_extents_placement *place);
 
 /**
- * weir_volume_granted() - @place->donor has given zeroed memory
+ * weir_extents_granted() - @place->donor has given zeroed memory
  * @v: the volume
  * @place: as requested; receives the place where memory is wanted now
  *
  * Return: 0; -ENOENT if no extent wants the memory: the host gives it back.
  */
-int weir_volume_granted(struct weir_volume *v, struct weir_volume_placement *place);
+int weir_extents_granted(struct weir_extents *v, struct weir_extents_placement *place);
 
 /**
- * weir_volume_adopt() - use existing memory as the only replica of the only extent
+ * weir_extents_adopt() - use existing memory as the only replica of the only extent
  * @v: the volume
  * @sum: *kept*; for @pages pages, set to UNKNOWN
  * @pages: pages in the extent
  */
-void weir_volume_adopt(struct weir_volume *v, uint32_t *sum, uint32_t pages);
+void weir_extents_adopt(struct weir_extents *v, uint32_t *sum, uint32_t pages);
 
 /*
  * Releases memory no longer needed: of thin extents beyond the reserve, if unused and without a
  * slow donor; of leaving replicas, once there are enough others; of FILLING replicas without a
  * source.
  */
-void weir_volume_trim(struct weir_volume *v);
+void weir_extents_trim(struct weir_extents *v);
 
 /**
- * weir_volume_next_return() - find memory to give back
+ * weir_extents_next_return() - find memory to give back
  * @v: the volume
  * @donors: a bit for each donor that can be told, or need not be
- * @place: receives the place; the host owes a weir_volume_returned()
+ * @place: receives the place; the host owes a weir_extents_returned()
  *
  * Return: true if there is any.
  */
-bool weir_volume_next_return(struct weir_volume *v, uint8_t donors,
-			     struct weir_volume_placement *place);
+bool weir_extents_next_return(struct weir_extents *v, uint8_t donors,
+			      struct weir_extents_placement *place);
 
 /*
  * @is_returned: the donor has its memory back. Otherwise the memory stays assigned, and the host
  *	must try again.
  */
-void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place,
-			  bool is_returned);
+void weir_extents_returned(struct weir_extents *v, const struct weir_extents_placement *place,
+			   bool is_returned);
 
 /* Both in one step, for any donor. Return: true: the host gives back the memory at @place. */
-bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *place);
+bool weir_extents_reclaim(struct weir_extents *v, struct weir_extents_placement *place);
 
 /**
- * weir_volume_provide() - find memory for an extent about to be written
+ * weir_extents_provide() - find memory for an extent about to be written
  * @v: the volume
  * @extent: number of the extent
  * @from: receives @extent if memory was there, or else the extent that exchanged memory with
@@ -316,62 +315,62 @@ bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *pl
  * Return: 0; -EAGAIN until a donor gives memory, a slow donor answers, or the extent is filled from
  *	the local disk; -ENOSPC if no donor has any; -EIO if the extent is lost.
  */
-int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from);
+int weir_extents_provide(struct weir_extents *v, uint32_t extent, uint32_t *from);
 
 /**
- * weir_volume_discard() - turn pages into zeroes
+ * weir_extents_discard() - turn pages into zeroes
  * @v: the volume
  * @extent: number of the extent
  * @page: first page
  * @pages: number of pages
  * @keep: the extent keeps wanting memory
  */
-void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
-			 bool keep);
+void weir_extents_discard(struct weir_extents *v, uint32_t extent, uint32_t page, uint32_t pages,
+			  bool keep);
 
 /* Whether all pages are NOTHING, so that no donor needs to be read. */
-bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t page,
-			  uint32_t pages);
+bool weir_extents_is_blank(const struct weir_extents *v, uint32_t extent, uint32_t page,
+			   uint32_t pages);
 
 /**
- * weir_volume_read() - choose a replica to read
+ * weir_extents_read() - choose a replica to read
  * @v: the volume
  * @extent: number of the extent
  * @tried: a bit for each replica already tried
- * @slot: receives the replica; the host owes a weir_volume_read_end()
+ * @slot: receives the replica; the host owes a weir_extents_read_end()
  *
  * Return: 0; -EIO if no other replica is VALID.
  */
-int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *slot);
-void weir_volume_read_end(struct weir_volume *v, uint32_t extent, uint8_t slot);
+int weir_extents_read(struct weir_extents *v, uint32_t extent, uint8_t tried, uint8_t *slot);
+void weir_extents_read_end(struct weir_extents *v, uint32_t extent, uint8_t slot);
 
 /**
- * weir_volume_expect() - the expected contents of pages, for a read pushed now
+ * weir_extents_expect() - the expected contents of pages, for a read pushed now
  * @v: the volume
  * @extent: number of the extent
  * @page: first page
  * @pages: number of pages
  * @sums: receives @pages values; for NOTHING the host fills in zeroes
  */
-void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
-			uint32_t *sums);
+void weir_extents_expect(const struct weir_extents *v, uint32_t extent, uint32_t page,
+			 uint32_t pages, uint32_t *sums);
 
 /* Makes a replica with wrong data STALE, unless no other is VALID. Return: true if STALE. */
-bool weir_volume_distrust(struct weir_volume *v, uint32_t extent, uint8_t slot);
+bool weir_extents_distrust(struct weir_extents *v, uint32_t extent, uint8_t slot);
 
 /* A bit for each replica that a write would go to; 0: no replica is VALID. */
-uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent);
+uint8_t weir_extents_writable(const struct weir_extents *v, uint32_t extent);
 
 /**
- * struct weir_volume_write - a write in progress
+ * struct weir_extents_write - a write in progress
  * @extent: number of the extent
  * @phase: phase of the extent when the write began
- * @slots: a bit for each replica written, from weir_volume_writable()
+ * @slots: a bit for each replica written, from weir_extents_writable()
  * @page: first page
  * @pages: number of pages
  * @sums: checksums of the pages; *kept until the write ends*
  */
-struct weir_volume_write {
+struct weir_extents_write {
 	uint32_t extent;
 	uint32_t page, pages;
 	const uint32_t *sums;
@@ -380,7 +379,7 @@ struct weir_volume_write {
 };
 
 /**
- * weir_volume_write() - begin a write
+ * weir_extents_write() - begin a write
  * @v: the volume
  * @w: receives the write
  * @extent: number of the extent
@@ -388,42 +387,43 @@ struct weir_volume_write {
  * @pages: number of pages
  * @sums: checksums of the pages, even and not 0; *kept until the write ends*
  *
- * The host pushes the write to all @w->slots before unlocking, and owes a weir_volume_write_end()
+ * The host pushes the write to all @w->slots before unlocking, and owes a weir_extents_write_end()
  * when all have ended.
  *
  * Return: 0; -EIO if the extent has no VALID replica.
  */
-int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32_t extent,
-		      uint32_t page, uint32_t pages, const uint32_t *sums);
+int weir_extents_write(struct weir_extents *v, struct weir_extents_write *w, uint32_t extent,
+		       uint32_t page, uint32_t pages, const uint32_t *sums);
 
 /**
- * weir_volume_write_end() - a write has ended at all its replicas
+ * weir_extents_write_end() - a write has ended at all its replicas
  * @v: the volume
  * @w: the write
  * @failed: a bit for each replica that may lack the data
  *
  * Return: 0; -EIO if the write failed: pages may be old or new, but all reads agree.
  */
-int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write *w, uint8_t failed);
+int weir_extents_write_end(struct weir_extents *v, const struct weir_extents_write *w,
+			   uint8_t failed);
 
-enum weir_volume_copy_op {
-	WEIR_VOLUME_COPY_NOTHING, /* no replica to fill */
-	WEIR_VOLUME_COPY_WAIT, /* ask again when a write of this volume has ended */
-	WEIR_VOLUME_COPY_READ, /* from @slot */
-	WEIR_VOLUME_COPY_WRITE, /* to @slot; the host pushes the write before unlocking */
-	WEIR_VOLUME_COPY_READ_LOCAL, /* from the local disk */
+enum weir_extents_copy_op {
+	WEIR_EXTENTS_COPY_NOTHING, /* no replica to fill */
+	WEIR_EXTENTS_COPY_WAIT, /* ask again when a write of this volume has ended */
+	WEIR_EXTENTS_COPY_READ, /* from @slot */
+	WEIR_EXTENTS_COPY_WRITE, /* to @slot; the host pushes the write before unlocking */
+	WEIR_EXTENTS_COPY_READ_LOCAL, /* from the local disk */
 };
 
 /**
- * struct weir_volume_copy_step - the next step of a copy
- * @what: an enum weir_volume_copy_op
+ * struct weir_extents_copy_step - the next step of a copy
+ * @what: an enum weir_extents_copy_op
  * @extent: number of the extent
  * @slot: the replica
  * @page: first page
  * @pages: number of pages
  * @offset: offset of these pages in the data read, in pages
  */
-struct weir_volume_copy_step {
+struct weir_extents_copy_step {
 	uint8_t what;
 	uint8_t slot;
 	uint32_t extent;
@@ -431,43 +431,43 @@ struct weir_volume_copy_step {
 };
 
 /*
- * Gets the next step. After a read or a write the host owes a weir_volume_resync_done() before the
+ * Gets the next step. After a read or a write the host owes a weir_extents_resync_done() before the
  * next step.
  */
-void weir_volume_resync_next(struct weir_volume *v, struct weir_volume_copy_step *step);
-void weir_volume_resync_done(struct weir_volume *v, bool succeeded);
+void weir_extents_resync_next(struct weir_extents *v, struct weir_extents_copy_step *step);
+void weir_extents_resync_done(struct weir_extents *v, bool succeeded);
 
 /* Whether each page is on the local disk or NOTHING. */
-bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page,
-			   uint32_t pages);
+bool weir_extents_local_has(const struct weir_extents *v, uint32_t extent, uint32_t page,
+			    uint32_t pages);
 
 /* Whether the extent is not empty and the local disk has all its pages. */
-bool weir_volume_is_local(const struct weir_volume *v, uint32_t extent);
+bool weir_extents_is_local(const struct weir_extents *v, uint32_t extent);
 
 /**
- * weir_volume_local_next() - choose pages to copy to the local disk
+ * weir_extents_local_next() - choose pages to copy to the local disk
  * @v: the volume
  * @step: receives READ: the host reads the pages from the replica, pushed before unlocking. The
- *	host then owes a weir_volume_read_end() and, when the disk is written, a
- *	weir_volume_local_done(). WAIT: ask again, the search is not finished. NOTHING: the disk is
+ *	host then owes a weir_extents_read_end() and, when the disk is written, a
+ *	weir_extents_local_done(). WAIT: ask again, the search is not finished. NOTHING: the disk is
  *	up to date until the next write
  */
-void weir_volume_local_next(struct weir_volume *v, struct weir_volume_copy_step *step);
+void weir_extents_local_next(struct weir_extents *v, struct weir_extents_copy_step *step);
 
 /* @succeeded: the disk holds the pages, and their checksums matched. */
-void weir_volume_local_done(struct weir_volume *v, bool succeeded);
+void weir_extents_local_done(struct weir_extents *v, bool succeeded);
 
 /* A page has changed. For the core's own use. */
-void weir_volume_local_forget(struct weir_volume *v, uint32_t extent, uint32_t page);
+void weir_extents_local_forget(struct weir_extents *v, uint32_t extent, uint32_t page);
 
 /* The number of VALID replicas of an extent. */
-uint8_t weir_volume_count_valid(const struct weir_volume *v, uint32_t extent);
+uint8_t weir_extents_count_valid(const struct weir_extents *v, uint32_t extent);
 
 /* Whether an extent has lost its data: no replica is VALID, and the local disk is incomplete. */
-bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent);
+bool weir_extents_is_lost(const struct weir_extents *v, uint32_t extent);
 
 /**
- * struct weir_volume_census - extents by condition
+ * struct weir_extents_census - extents by condition
  * @whole: all replicas VALID
  * @lean: at least one replica VALID, but not all
  * @bare: no replica VALID
@@ -477,11 +477,11 @@ bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent);
  * @leaving: extents with a leaving replica
  * @behind: pages missing on the local disk, including unknown pages
  */
-struct weir_volume_census {
+struct weir_extents_census {
 	uint32_t whole, lean, bare, local, lost, thin, leaving;
 	uint64_t behind;
 };
 
-struct weir_volume_census weir_volume_census(const struct weir_volume *v);
+struct weir_extents_census weir_extents_census(const struct weir_extents *v);
 
 #endif

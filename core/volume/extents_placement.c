@@ -5,10 +5,9 @@
  * All memory is alike. Granted memory goes to any extent that wants memory by then. A write to an
  * extent without memory takes that of an idle extent, so no write waits for a donor.
  */
-#include "core/volume/volume.h"
+#include "core/volume/extents.h"
 
-static bool has_donor(const struct weir_volume *v, const struct weir_volume_extent *extent,
-		      uint8_t donor)
+static bool has_donor(const struct weir_extents *v, const struct weir_extent *extent, uint8_t donor)
 {
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (extent->replica[slot].state != WEIR_REPLICA_NONE &&
@@ -18,7 +17,7 @@ static bool has_donor(const struct weir_volume *v, const struct weir_volume_exte
 	return false;
 }
 
-uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor)
+uint32_t weir_extents_donor_extents(const struct weir_extents *v, uint8_t donor)
 {
 	uint32_t extents = 0;
 
@@ -28,20 +27,20 @@ uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor)
 }
 
 /* Whether the donor would want back any further extent. */
-static bool has_enough(const struct weir_volume *v, uint8_t donor)
+static bool has_enough(const struct weir_extents *v, uint8_t donor)
 {
 	uint64_t keep = v->donor[donor].keep;
 
-	return keep != WEIR_VOLUME_KEEPS_ALL && weir_volume_donor_extents(v, donor) >= keep;
+	return keep != WEIR_EXTENTS_KEEPS_ALL && weir_extents_donor_extents(v, donor) >= keep;
 }
 
 /* Return: the donor for one more replica of @extent, or nr_donors. */
-static uint8_t choose_donor(const struct weir_volume *v, const struct weir_volume_extent *extent)
+static uint8_t choose_donor(const struct weir_extents *v, const struct weir_extent *extent)
 {
 	uint8_t best = v->nr_donors;
 
 	for (uint8_t donor = 0; donor < v->nr_donors; donor++) {
-		if (v->donor[donor].state != WEIR_VOLUME_DONOR_UP || !v->donor[donor].free ||
+		if (v->donor[donor].state != WEIR_EXTENTS_DONOR_UP || !v->donor[donor].free ||
 		    has_donor(v, extent, donor) || has_enough(v, donor))
 			continue;
 		if (best == v->nr_donors || v->donor[donor].free > v->donor[best].free)
@@ -51,7 +50,7 @@ static uint8_t choose_donor(const struct weir_volume *v, const struct weir_volum
 }
 
 /* Return: a slot of @extent without memory, or slots if all have memory. */
-static uint8_t find_free_slot(const struct weir_volume *v, const struct weir_volume_extent *extent)
+static uint8_t find_free_slot(const struct weir_extents *v, const struct weir_extent *extent)
 {
 	uint8_t slot = 0;
 
@@ -60,13 +59,13 @@ static uint8_t find_free_slot(const struct weir_volume *v, const struct weir_vol
 	return slot;
 }
 
-static bool is_live(const struct weir_volume_replica *replica)
+static bool is_live(const struct weir_replica *replica)
 {
 	return replica->state == WEIR_REPLICA_VALID || replica->state == WEIR_REPLICA_FILLING;
 }
 
 /* The number of replicas that are VALID or will be. */
-static uint8_t count_live(const struct weir_volume *v, const struct weir_volume_extent *extent)
+static uint8_t count_live(const struct weir_extents *v, const struct weir_extent *extent)
 {
 	uint8_t live = 0;
 
@@ -76,7 +75,7 @@ static uint8_t count_live(const struct weir_volume *v, const struct weir_volume_
 }
 
 /* The number of those not leaving. */
-static uint8_t count_staying(const struct weir_volume *v, const struct weir_volume_extent *extent)
+static uint8_t count_staying(const struct weir_extents *v, const struct weir_extent *extent)
 {
 	uint8_t staying = 0;
 
@@ -86,25 +85,25 @@ static uint8_t count_staying(const struct weir_volume *v, const struct weir_volu
 }
 
 /* Whether the extent should get memory. @reserve: thin extents still needed for the reserve. */
-static bool wants_memory(const struct weir_volume *v, uint32_t extent, uint32_t reserve)
+static bool wants_memory(const struct weir_extents *v, uint32_t extent, uint32_t reserve)
 {
-	if (weir_volume_is_lost(v, extent) || find_free_slot(v, &v->extent[extent]) == v->slots ||
+	if (weir_extents_is_lost(v, extent) || find_free_slot(v, &v->extent[extent]) == v->slots ||
 	    count_staying(v, &v->extent[extent]) >= v->replicas)
 		return false;
-	return !v->extent[extent].thin || weir_volume_count_valid(v, extent) || reserve;
+	return !v->extent[extent].thin || weir_extents_count_valid(v, extent) || reserve;
 }
 
 /* The number of thin extents that need memory to complete the reserve. */
-static uint32_t missing_reserve(const struct weir_volume *v)
+static uint32_t missing_reserve(const struct weir_extents *v)
 {
 	uint32_t reserve = v->reserve;
 
 	for (uint32_t i = 0; reserve && i < v->nr_extents; i++)
-		reserve -= v->extent[i].thin && weir_volume_count_valid(v, i);
+		reserve -= v->extent[i].thin && weir_extents_count_valid(v, i);
 	return reserve;
 }
 
-int weir_volume_next_placement(const struct weir_volume *v, struct weir_volume_placement *place)
+int weir_extents_next_placement(const struct weir_extents *v, struct weir_extents_placement *place)
 {
 	uint32_t reserve = missing_reserve(v);
 	int rc = -ENOENT;
@@ -116,9 +115,9 @@ int weir_volume_next_placement(const struct weir_volume *v, struct weir_volume_p
 			continue;
 		donor = choose_donor(v, &v->extent[i]);
 		if (donor < v->nr_donors) {
-			*place = (struct weir_volume_placement){ i,
-								 find_free_slot(v, &v->extent[i]),
-								 donor };
+			*place = (struct weir_extents_placement){ i,
+								  find_free_slot(v, &v->extent[i]),
+								  donor };
 			return 0;
 		}
 		if (count_live(v, &v->extent[i]) < v->replicas)
@@ -127,10 +126,10 @@ int weir_volume_next_placement(const struct weir_volume *v, struct weir_volume_p
 	return rc;
 }
 
-static void attach_memory(struct weir_volume *v, const struct weir_volume_placement *place)
+static void attach_memory(struct weir_extents *v, const struct weir_extents_placement *place)
 {
-	struct weir_volume_extent *extent = &v->extent[place->extent];
-	struct weir_volume_replica *replica = &extent->replica[place->slot];
+	struct weir_extent *extent = &v->extent[place->extent];
+	struct weir_replica *replica = &extent->replica[place->slot];
 
 	replica->donor = place->donor;
 	replica->leaves = false;
@@ -139,7 +138,7 @@ static void attach_memory(struct weir_volume *v, const struct weir_volume_placem
 		v->donor[place->donor].free--;
 }
 
-int weir_volume_granted(struct weir_volume *v, struct weir_volume_placement *place)
+int weir_extents_granted(struct weir_extents *v, struct weir_extents_placement *place)
 {
 	uint32_t reserve = missing_reserve(v);
 
@@ -157,7 +156,7 @@ int weir_volume_granted(struct weir_volume *v, struct weir_volume_placement *pla
 	return -ENOENT;
 }
 
-void weir_volume_adopt(struct weir_volume *v, uint32_t *sum, uint32_t pages)
+void weir_extents_adopt(struct weir_extents *v, uint32_t *sum, uint32_t pages)
 {
 	v->pages = pages;
 	v->extent[0].sum = sum;
@@ -168,7 +167,7 @@ void weir_volume_adopt(struct weir_volume *v, uint32_t *sum, uint32_t pages)
 }
 
 /* Whether no operation uses the extent, so that its memory can move. */
-static bool extent_is_unused(const struct weir_volume *v, uint32_t extent)
+static bool extent_is_unused(const struct weir_extents *v, uint32_t extent)
 {
 	if (v->copy.state != WEIR_RESYNC_IDLE && v->copy.extent == extent)
 		return false;
@@ -183,13 +182,13 @@ static bool extent_is_unused(const struct weir_volume *v, uint32_t extent)
  * Marks replicas as leaving, all but @stay of the donor's extents with data (@holds) or without.
  * Return: how many more may stay.
  */
-static uint64_t keep_replicas(struct weir_volume *v, uint8_t donor, bool holds, uint64_t stay)
+static uint64_t keep_replicas(struct weir_extents *v, uint8_t donor, bool holds, uint64_t stay)
 {
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		struct weir_volume_extent *extent = &v->extent[i];
+		struct weir_extent *extent = &v->extent[i];
 
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
-			struct weir_volume_replica *replica = &extent->replica[slot];
+			struct weir_replica *replica = &extent->replica[slot];
 
 			if (!is_live(replica) || replica->donor != donor || !extent->live == holds)
 				continue;
@@ -200,20 +199,19 @@ static uint64_t keep_replicas(struct weir_volume *v, uint8_t donor, bool holds, 
 	return stay;
 }
 
-void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t extents)
+void weir_extents_donor_keeps(struct weir_extents *v, uint8_t donor, uint64_t extents)
 {
 	v->donor[donor].keep = extents;
 	keep_replicas(v, donor, false, keep_replicas(v, donor, true, extents));
 }
 
 /* The replica of @extent to give up first: a leaving one, or else the last. */
-static struct weir_volume_replica *choose_spare(struct weir_volume *v,
-						struct weir_volume_extent *extent)
+static struct weir_replica *choose_spare(struct weir_extents *v, struct weir_extent *extent)
 {
-	struct weir_volume_replica *spare = NULL;
+	struct weir_replica *spare = NULL;
 
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
-		struct weir_volume_replica *replica = &extent->replica[slot];
+		struct weir_replica *replica = &extent->replica[slot];
 
 		if (replica->state == WEIR_REPLICA_VALID && (!spare || !spare->leaves))
 			spare = replica;
@@ -222,15 +220,15 @@ static struct weir_volume_replica *choose_spare(struct weir_volume *v,
 }
 
 /* Retires FILLING replicas that leave or have no source, and one VALID replica in excess. */
-static void retire_replicas(struct weir_volume *v, uint32_t number)
+static void retire_replicas(struct weir_extents *v, uint32_t number)
 {
-	struct weir_volume_extent *extent = &v->extent[number];
-	uint8_t valid = weir_volume_count_valid(v, number);
+	struct weir_extent *extent = &v->extent[number];
+	uint8_t valid = weir_extents_count_valid(v, number);
 
-	if (!valid && weir_volume_is_local(v, number))
+	if (!valid && weir_extents_is_local(v, number))
 		return; /* the local disk is the source */
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
-		struct weir_volume_replica *replica = &extent->replica[slot];
+		struct weir_replica *replica = &extent->replica[slot];
 
 		if (replica->state == WEIR_REPLICA_FILLING && (replica->leaves || !valid))
 			replica->state = WEIR_REPLICA_STALE;
@@ -240,26 +238,26 @@ static void retire_replicas(struct weir_volume *v, uint32_t number)
 }
 
 /* Data at a slow donor can be rewritten, but its memory cannot be given back now. */
-static bool has_slow_donor(const struct weir_volume *v, const struct weir_volume_extent *extent)
+static bool has_slow_donor(const struct weir_extents *v, const struct weir_extent *extent)
 {
 	bool found = false;
 
 	for (uint8_t slot = 0; slot < v->slots; slot++)
 		found |= extent->replica[slot].state == WEIR_REPLICA_VALID &&
-			 v->donor[extent->replica[slot].donor].state == WEIR_VOLUME_DONOR_SLOW;
+			 v->donor[extent->replica[slot].donor].state == WEIR_EXTENTS_DONOR_SLOW;
 	return found;
 }
 
-void weir_volume_trim(struct weir_volume *v)
+void weir_extents_trim(struct weir_extents *v)
 {
 	uint32_t reserve = 0;
 
 	for (uint32_t i = 0; i < v->nr_extents; i++)
 		retire_replicas(v, i);
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		struct weir_volume_extent *extent = &v->extent[i];
+		struct weir_extent *extent = &v->extent[i];
 
-		if (!extent->thin || !weir_volume_count_valid(v, i) || reserve++ < v->reserve ||
+		if (!extent->thin || !weir_extents_count_valid(v, i) || reserve++ < v->reserve ||
 		    !extent_is_unused(v, i) || has_slow_donor(v, extent))
 			continue;
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
@@ -269,27 +267,27 @@ void weir_volume_trim(struct weir_volume *v)
 	}
 }
 
-static void detach_memory(struct weir_volume *v, const struct weir_volume_placement *place)
+static void detach_memory(struct weir_extents *v, const struct weir_extents_placement *place)
 {
 	if (v->copy.extent == place->extent && v->copy.target == place->slot)
 		v->copy.state = WEIR_RESYNC_IDLE; /* the next memory in this slot holds no part of
 						   * the copy */
 	v->extent[place->extent].replica[place->slot].state = WEIR_REPLICA_NONE;
-	if (v->donor[place->donor].state == WEIR_VOLUME_DONOR_UP)
+	if (v->donor[place->donor].state == WEIR_EXTENTS_DONOR_UP)
 		v->donor[place->donor].free++;
 }
 
-bool weir_volume_next_return(struct weir_volume *v, uint8_t donors,
-			     struct weir_volume_placement *place)
+bool weir_extents_next_return(struct weir_extents *v, uint8_t donors,
+			      struct weir_extents_placement *place)
 {
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
-			struct weir_volume_replica *replica = &v->extent[i].replica[slot];
+			struct weir_replica *replica = &v->extent[i].replica[slot];
 
 			if (replica->state != WEIR_REPLICA_STALE || replica->users ||
 			    !(donors >> replica->donor & 1))
 				continue;
-			*place = (struct weir_volume_placement){ i, slot, replica->donor };
+			*place = (struct weir_extents_placement){ i, slot, replica->donor };
 			replica->users++; /* it stays in its place meanwhile */
 			return true;
 		}
@@ -297,31 +295,31 @@ bool weir_volume_next_return(struct weir_volume *v, uint8_t donors,
 	return false;
 }
 
-void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place,
-			  bool is_returned)
+void weir_extents_returned(struct weir_extents *v, const struct weir_extents_placement *place,
+			   bool is_returned)
 {
 	v->extent[place->extent].replica[place->slot].users--;
 	if (is_returned)
 		detach_memory(v, place);
 }
 
-bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *place)
+bool weir_extents_reclaim(struct weir_extents *v, struct weir_extents_placement *place)
 {
-	bool any = weir_volume_next_return(v, (uint8_t)~0u, place);
+	bool any = weir_extents_next_return(v, (uint8_t)~0u, place);
 
 	if (any)
-		weir_volume_returned(v, place, true);
+		weir_extents_returned(v, place, true);
 	return any;
 }
 
 /* Return: the idle extent with the most VALID replicas, or nr_extents if none has any. */
-static uint32_t find_idle_extent(const struct weir_volume *v)
+static uint32_t find_idle_extent(const struct weir_extents *v)
 {
 	uint32_t best = v->nr_extents;
 	uint8_t most = 0;
 
 	for (uint32_t i = 0; most < v->replicas && i < v->nr_extents; i++) {
-		uint8_t valid = v->extent[i].live ? 0 : weir_volume_count_valid(v, i);
+		uint8_t valid = v->extent[i].live ? 0 : weir_extents_count_valid(v, i);
 
 		if (valid <= most || !extent_is_unused(v, i))
 			continue;
@@ -332,34 +330,34 @@ static uint32_t find_idle_extent(const struct weir_volume *v)
 }
 
 /* Whether a donor that does not answer now may have memory later. */
-static bool any_donor_is_slow(const struct weir_volume *v)
+static bool any_donor_is_slow(const struct weir_extents *v)
 {
 	bool found = false;
 
 	for (uint8_t donor = 0; donor < v->nr_donors; donor++)
-		found |= v->donor[donor].state == WEIR_VOLUME_DONOR_SLOW;
+		found |= v->donor[donor].state == WEIR_EXTENTS_DONOR_SLOW;
 	return found;
 }
 
-int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from)
+int weir_extents_provide(struct weir_extents *v, uint32_t extent, uint32_t *from)
 {
-	struct weir_volume_placement place;
+	struct weir_extents_placement place;
 	uint32_t idle;
 
 	*from = extent;
-	if (weir_volume_count_valid(v, extent))
+	if (weir_extents_count_valid(v, extent))
 		return 0;
 	if (v->extent[extent].live)
-		return weir_volume_is_local(v, extent) ? -EAGAIN : -EIO;
+		return weir_extents_is_local(v, extent) ? -EAGAIN : -EIO;
 	idle = find_idle_extent(v);
 	if (idle == v->nr_extents)
-		return weir_volume_next_placement(v, &place) == -ENOSPC && !any_donor_is_slow(v) ?
+		return weir_extents_next_placement(v, &place) == -ENOSPC && !any_donor_is_slow(v) ?
 			       -ENOSPC :
 			       -EAGAIN;
 	if (!extent_is_unused(v, extent))
 		return -EAGAIN;
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
-		struct weir_volume_replica replica = v->extent[extent].replica[slot];
+		struct weir_replica replica = v->extent[extent].replica[slot];
 
 		v->extent[extent].replica[slot] = v->extent[idle].replica[slot];
 		v->extent[idle].replica[slot] = replica;

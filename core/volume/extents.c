@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Replica states, and where reads and writes go. volume_placement.c decides which donor gives
- * memory; volume_resync.c fills replicas; volume_local.c keeps the local disk.
+ * Replica states, and where reads and writes go. extents_placement.c decides which donor gives
+ * memory; extents_resync.c fills replicas; extents_local.c keeps the local disk.
  */
-#include "core/volume/volume.h"
+#include "core/volume/extents.h"
 
-int weir_volume_init(struct weir_volume *v, struct weir_volume_extent *extents, uint32_t nr_extents,
-		     uint32_t pages, uint8_t nr_donors, uint8_t replicas)
+int weir_extents_init(struct weir_extents *v, struct weir_extent *extents, uint32_t nr_extents,
+		      uint32_t pages, uint8_t nr_donors, uint8_t replicas)
 {
-	if (!nr_extents || !pages || !replicas || replicas > WEIR_VOLUME_REPLICAS_MAX ||
-	    replicas > nr_donors || nr_donors > WEIR_VOLUME_DONORS_MAX)
+	if (!nr_extents || !pages || !replicas || replicas > WEIR_EXTENTS_REPLICAS_MAX ||
+	    replicas > nr_donors || nr_donors > WEIR_EXTENTS_DONORS_MAX)
 		return -EINVAL;
 	memset(v, 0, sizeof(*v));
 	v->extent = extents;
@@ -19,44 +19,43 @@ int weir_volume_init(struct weir_volume *v, struct weir_volume_extent *extents, 
 	v->replicas = replicas;
 	v->slots = replicas < nr_donors ? replicas + 1 : replicas;
 	for (uint8_t donor = 0; donor < nr_donors; donor++)
-		v->donor[donor].keep = WEIR_VOLUME_KEEPS_ALL;
+		v->donor[donor].keep = WEIR_EXTENTS_KEEPS_ALL;
 	return 0;
 }
 
-void weir_volume_grow(struct weir_volume *v, struct weir_volume_extent *extents,
-		      uint32_t nr_extents)
+void weir_extents_grow(struct weir_extents *v, struct weir_extent *extents, uint32_t nr_extents)
 {
 	v->extent = extents;
 	v->nr_extents = nr_extents;
 }
 
-void weir_volume_donor_up(struct weir_volume *v, uint8_t donor)
+void weir_extents_donor_up(struct weir_extents *v, uint8_t donor)
 {
-	v->donor[donor].state = WEIR_VOLUME_DONOR_UP;
+	v->donor[donor].state = WEIR_EXTENTS_DONOR_UP;
 }
 
-void weir_volume_donor_room(struct weir_volume *v, uint8_t donor, uint64_t extents)
+void weir_extents_donor_room(struct weir_extents *v, uint8_t donor, uint64_t extents)
 {
 	v->donor[donor].free = extents;
 }
 
-void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor)
+void weir_extents_donor_slow(struct weir_extents *v, uint8_t donor)
 {
-	v->donor[donor].state = WEIR_VOLUME_DONOR_SLOW;
+	v->donor[donor].state = WEIR_EXTENTS_DONOR_SLOW;
 }
 
-static bool is_live(const struct weir_volume_replica *replica)
+static bool is_live(const struct weir_replica *replica)
 {
 	return replica->state == WEIR_REPLICA_VALID || replica->state == WEIR_REPLICA_FILLING;
 }
 
-void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor)
+void weir_extents_donor_lost(struct weir_extents *v, uint8_t donor)
 {
-	v->donor[donor].state = WEIR_VOLUME_DONOR_DOWN;
-	v->donor[donor].keep = WEIR_VOLUME_KEEPS_ALL;
+	v->donor[donor].state = WEIR_EXTENTS_DONOR_DOWN;
+	v->donor[donor].keep = WEIR_EXTENTS_KEEPS_ALL;
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
-			struct weir_volume_replica *replica = &v->extent[i].replica[slot];
+			struct weir_replica *replica = &v->extent[i].replica[slot];
 
 			if (is_live(replica) && replica->donor == donor)
 				replica->state = WEIR_REPLICA_STALE;
@@ -64,7 +63,7 @@ void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor)
 	}
 }
 
-uint8_t weir_volume_count_valid(const struct weir_volume *v, uint32_t extent)
+uint8_t weir_extents_count_valid(const struct weir_extents *v, uint32_t extent)
 {
 	uint8_t valid = 0;
 
@@ -73,15 +72,15 @@ uint8_t weir_volume_count_valid(const struct weir_volume *v, uint32_t extent)
 	return valid;
 }
 
-bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent)
+bool weir_extents_is_lost(const struct weir_extents *v, uint32_t extent)
 {
-	return v->extent[extent].live && !weir_volume_count_valid(v, extent) &&
-	       !weir_volume_is_local(v, extent);
+	return v->extent[extent].live && !weir_extents_count_valid(v, extent) &&
+	       !weir_extents_is_local(v, extent);
 }
 
-int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *out)
+int weir_extents_read(struct weir_extents *v, uint32_t extent, uint8_t tried, uint8_t *out)
 {
-	struct weir_volume_extent *e = &v->extent[extent];
+	struct weir_extent *e = &v->extent[extent];
 	uint8_t best = v->slots;
 
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
@@ -98,13 +97,13 @@ int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint
 	return 0;
 }
 
-void weir_volume_read_end(struct weir_volume *v, uint32_t extent, uint8_t slot)
+void weir_extents_read_end(struct weir_extents *v, uint32_t extent, uint8_t slot)
 {
 	v->extent[extent].replica[slot].users--;
 }
 
-void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
-			uint32_t *sums)
+void weir_extents_expect(const struct weir_extents *v, uint32_t extent, uint32_t page,
+			 uint32_t pages, uint32_t *sums)
 {
 	for (uint32_t i = 0; i < pages; i++) {
 		uint32_t sum = v->extent[extent].sum[page + i];
@@ -113,19 +112,19 @@ void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t p
 	}
 }
 
-bool weir_volume_distrust(struct weir_volume *v, uint32_t extent, uint8_t slot)
+bool weir_extents_distrust(struct weir_extents *v, uint32_t extent, uint8_t slot)
 {
-	struct weir_volume_replica *replica = &v->extent[extent].replica[slot];
+	struct weir_replica *replica = &v->extent[extent].replica[slot];
 
-	if (replica->state == WEIR_REPLICA_VALID && weir_volume_count_valid(v, extent) > 1)
+	if (replica->state == WEIR_REPLICA_VALID && weir_extents_count_valid(v, extent) > 1)
 		replica->state = WEIR_REPLICA_STALE;
 	return replica->state == WEIR_REPLICA_STALE;
 }
 
-bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t page,
-			  uint32_t pages)
+bool weir_extents_is_blank(const struct weir_extents *v, uint32_t extent, uint32_t page,
+			   uint32_t pages)
 {
-	const struct weir_volume_extent *e = &v->extent[extent];
+	const struct weir_extent *e = &v->extent[extent];
 
 	for (uint32_t i = 0; e->live && i < pages; i++) {
 		if (e->sum[page + i] != WEIR_SUM_NOTHING)
@@ -134,21 +133,21 @@ bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t
 	return true;
 }
 
-void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
-			 bool keep)
+void weir_extents_discard(struct weir_extents *v, uint32_t extent, uint32_t page, uint32_t pages,
+			  bool keep)
 {
-	struct weir_volume_extent *e = &v->extent[extent];
+	struct weir_extent *e = &v->extent[extent];
 
 	for (uint32_t i = page; i < page + pages; i++) {
 		e->live -= e->sum[i] != WEIR_SUM_NOTHING;
 		e->sum[i] = WEIR_SUM_NOTHING;
-		weir_volume_local_forget(v, extent, i);
+		weir_extents_local_forget(v, extent, i);
 	}
 	e->thin = !e->live && !keep;
 }
 
 /* The bits of the chunk for the pages in [page, page + pages). */
-static uint64_t chunk_bits(const struct weir_volume_resync *copy, uint32_t page, uint32_t pages)
+static uint64_t chunk_bits(const struct weir_extents_resync *copy, uint32_t page, uint32_t pages)
 {
 	uint32_t first = page > copy->page ? page - copy->page : 0, end;
 
@@ -160,19 +159,19 @@ static uint64_t chunk_bits(const struct weir_volume_resync *copy, uint32_t page,
 	return (UINT64_MAX << first) & (UINT64_MAX >> (64 - end));
 }
 
-uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent)
+uint8_t weir_extents_writable(const struct weir_extents *v, uint32_t extent)
 {
-	const struct weir_volume_extent *e = &v->extent[extent];
+	const struct weir_extent *e = &v->extent[extent];
 	uint8_t slots = 0;
 
 	for (uint8_t slot = 0; slot < v->slots; slot++)
 		slots |= (uint8_t)(is_live(&e->replica[slot]) << slot);
-	return weir_volume_count_valid(v, extent) ? slots : 0;
+	return weir_extents_count_valid(v, extent) ? slots : 0;
 }
 
-static void record_sums(struct weir_volume *v, const struct weir_volume_write *w)
+static void record_sums(struct weir_extents *v, const struct weir_extents_write *w)
 {
-	struct weir_volume_extent *e = &v->extent[w->extent];
+	struct weir_extent *e = &v->extent[w->extent];
 
 	for (uint32_t i = 0; i < w->pages; i++) {
 		uint32_t *sum = &e->sum[w->page + i];
@@ -180,26 +179,26 @@ static void record_sums(struct weir_volume *v, const struct weir_volume_write *w
 
 		*sum = w->sums[i] | (is_fresh ? WEIR_SUM_FRESH : 0);
 		e->live += is_fresh;
-		weir_volume_local_forget(v, w->extent, w->page + i);
+		weir_extents_local_forget(v, w->extent, w->page + i);
 	}
 	e->thin = false;
 }
 
-int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32_t extent,
-		      uint32_t page, uint32_t pages, const uint32_t *sums)
+int weir_extents_write(struct weir_extents *v, struct weir_extents_write *w, uint32_t extent,
+		       uint32_t page, uint32_t pages, const uint32_t *sums)
 {
-	struct weir_volume_extent *e = &v->extent[extent];
-	struct weir_volume_resync *copy = &v->copy;
-	uint8_t slots = weir_volume_writable(v, extent);
+	struct weir_extent *e = &v->extent[extent];
+	struct weir_extents_resync *copy = &v->copy;
+	uint8_t slots = weir_extents_writable(v, extent);
 
 	if (!slots)
 		return -EIO;
-	*w = (struct weir_volume_write){ .extent = extent,
-					 .page = page,
-					 .pages = pages,
-					 .sums = sums,
-					 .phase = e->phase,
-					 .slots = slots };
+	*w = (struct weir_extents_write){ .extent = extent,
+					  .page = page,
+					  .pages = pages,
+					  .sums = sums,
+					  .phase = e->phase,
+					  .slots = slots };
 	for (uint8_t slot = 0; slot < v->slots; slot++)
 		e->replica[slot].users += slots >> slot & 1;
 	record_sums(v, w);
@@ -210,7 +209,7 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
 }
 
 /* The replica among @slots to keep if none certainly has a write. */
-static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_volume_extent *e,
+static uint8_t choose_survivor(const struct weir_extents *v, const struct weir_extent *e,
 			       uint8_t slots)
 {
 	uint8_t best = v->slots;
@@ -229,9 +228,9 @@ static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_vo
  * A write has failed. Its pages are unknown, unless written again since. A page that was zeroes
  * before the write counts as zeroes again.
  */
-static void mark_unknown(struct weir_volume *v, const struct weir_volume_write *w)
+static void mark_unknown(struct weir_extents *v, const struct weir_extents_write *w)
 {
-	struct weir_volume_extent *e = &v->extent[w->extent];
+	struct weir_extent *e = &v->extent[w->extent];
 
 	for (uint32_t i = 0; i < w->pages; i++) {
 		uint32_t *sum = &e->sum[w->page + i];
@@ -241,13 +240,14 @@ static void mark_unknown(struct weir_volume *v, const struct weir_volume_write *
 			continue;
 		*sum = is_fresh ? WEIR_SUM_NOTHING : WEIR_SUM_UNKNOWN;
 		e->live -= is_fresh;
-		weir_volume_local_forget(v, w->extent, w->page + i);
+		weir_extents_local_forget(v, w->extent, w->page + i);
 	}
 }
 
-int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write *w, uint8_t failed)
+int weir_extents_write_end(struct weir_extents *v, const struct weir_extents_write *w,
+			   uint8_t failed)
 {
-	struct weir_volume_extent *e = &v->extent[w->extent];
+	struct weir_extent *e = &v->extent[w->extent];
 	uint8_t keep = w->slots & ~failed;
 	bool has_it = false;
 
@@ -269,9 +269,9 @@ int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write 
 	return has_it ? 0 : -EIO;
 }
 
-static bool is_leaving(const struct weir_volume *v, uint32_t extent)
+static bool is_leaving(const struct weir_extents *v, uint32_t extent)
 {
-	const struct weir_volume_replica *replica = v->extent[extent].replica;
+	const struct weir_replica *replica = v->extent[extent].replica;
 	bool found = false;
 
 	for (uint8_t slot = 0; slot < v->slots; slot++)
@@ -279,19 +279,19 @@ static bool is_leaving(const struct weir_volume *v, uint32_t extent)
 	return found;
 }
 
-struct weir_volume_census weir_volume_census(const struct weir_volume *v)
+struct weir_extents_census weir_extents_census(const struct weir_extents *v)
 {
-	struct weir_volume_census census = { 0 };
+	struct weir_extents_census census = { 0 };
 
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		uint8_t valid = weir_volume_count_valid(v, i);
+		uint8_t valid = weir_extents_count_valid(v, i);
 
 		census.whole += valid >= v->replicas;
 		census.lean += valid && valid < v->replicas;
 		census.thin += !valid && v->extent[i].thin;
-		census.local += !valid && weir_volume_is_local(v, i);
-		census.bare += !valid && !v->extent[i].thin && !weir_volume_is_local(v, i);
-		census.lost += weir_volume_is_lost(v, i);
+		census.local += !valid && weir_extents_is_local(v, i);
+		census.bare += !valid && !v->extent[i].thin && !weir_extents_is_local(v, i);
+		census.lost += weir_extents_is_lost(v, i);
 		census.leaving += is_leaving(v, i);
 		census.behind += v->extent[i].local ? v->extent[i].live - v->extent[i].nr_local : 0;
 	}

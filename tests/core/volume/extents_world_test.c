@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "tests/support/engine_bench.h"
-#include "core/volume/volume.h"
+#include "core/volume/extents.h"
 
 #define EXTENTS 3u
 #define PAGES 100u
@@ -29,14 +29,14 @@ struct memory {
 	uint32_t ops;
 };
 
-struct volume_world;
+struct extents_world;
 
 /* An operation at a donor; its end is reported to @task. */
 struct world_op {
 	bool is_write;
 	struct memory *memory;
 	uint32_t page, pages;
-	uint64_t value[WEIR_VOLUME_CHUNK_PAGES];
+	uint64_t value[WEIR_EXTENTS_CHUNK_PAGES];
 	struct task *task;
 	uint8_t slot;
 	bool is_done, succeeded;
@@ -51,10 +51,10 @@ struct world_donor {
 /* A write, read or copy, until all its ops are done. */
 struct task {
 	enum { NO_TASK, A_WRITE, A_READ, A_COPY, A_LOCAL, A_DISK_WRITE } kind;
-	struct weir_volume_write write;
+	struct weir_extents_write write;
 	uint32_t extent, page, pages;
-	uint64_t value[WEIR_VOLUME_CHUNK_PAGES];
-	uint32_t sums[WEIR_VOLUME_CHUNK_PAGES];
+	uint64_t value[WEIR_EXTENTS_CHUNK_PAGES];
+	uint32_t sums[WEIR_EXTENTS_CHUNK_PAGES];
 	uint8_t slot, tried, failed;
 	uint32_t ops;
 	uint64_t begun;
@@ -75,11 +75,11 @@ struct counts {
 	uint64_t kept, outdated, local_reads, local_fills;
 };
 
-struct volume_world {
+struct extents_world {
 	uint64_t random, clock, values;
-	struct weir_volume v;
-	struct weir_volume_extent extents[EXTENTS];
-	struct memory *memory[EXTENTS][WEIR_VOLUME_SLOTS_MAX];
+	struct weir_extents v;
+	struct weir_extent extents[EXTENTS];
+	struct memory *memory[EXTENTS][WEIR_EXTENTS_SLOTS_MAX];
 	struct world_donor donor[DONORS];
 	struct task task[12];
 	struct truth page[EXTENTS][PAGES];
@@ -87,11 +87,11 @@ struct volume_world {
 	uint64_t local[EXTENTS][PAGES / 64 + 1], disk[EXTENTS][PAGES];
 	bool is_copying, is_calm, rots;
 	uint32_t fails_one_in, copies_one_in, writes_one_in, slow_donors;
-	uint64_t chunk[WEIR_VOLUME_CHUNK_PAGES];
+	uint64_t chunk[WEIR_EXTENTS_CHUNK_PAGES];
 	struct counts counts;
 };
 
-static uint64_t random_below(struct volume_world *w, uint64_t n)
+static uint64_t random_below(struct extents_world *w, uint64_t n)
 {
 	w->random ^= w->random >> 12;
 	w->random ^= w->random << 25;
@@ -99,7 +99,7 @@ static uint64_t random_below(struct volume_world *w, uint64_t n)
 	return w->random * 2685821657736338717ull % n;
 }
 
-static void push(struct volume_world *w, struct task *task, uint8_t slot, bool is_write,
+static void push(struct extents_world *w, struct task *task, uint8_t slot, bool is_write,
 		 uint32_t page, uint32_t pages, const uint64_t *value)
 {
 	struct world_donor *donor = &w->donor[w->extents[task->extent].replica[slot].donor];
@@ -119,7 +119,7 @@ static void push(struct volume_world *w, struct task *task, uint8_t slot, bool i
 	donor->op[donor->nr_ops++] = op;
 }
 
-static struct task *unused_task(struct volume_world *w)
+static struct task *unused_task(struct extents_world *w)
 {
 	for (uint32_t i = 0; i < 12; i++) {
 		if (w->task[i].kind == NO_TASK)
@@ -128,7 +128,7 @@ static struct task *unused_task(struct volume_world *w)
 	return NULL;
 }
 
-static void choose_range(struct volume_world *w, struct task *task)
+static void choose_range(struct extents_world *w, struct task *task)
 {
 	task->extent = (uint32_t)random_below(w, EXTENTS);
 	task->pages = 1 + (uint32_t)random_below(w, RUN_MAX);
@@ -138,7 +138,7 @@ static void choose_range(struct volume_world *w, struct task *task)
 }
 
 /* Like a file system, never write a page with a write in flight. */
-static bool may_write(const struct volume_world *w, const struct task *task)
+static bool may_write(const struct extents_world *w, const struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
 		const struct truth *page = &w->page[task->extent][task->page + i];
@@ -155,11 +155,11 @@ static uint32_t sum_of(uint64_t value)
 }
 
 /* Find memory for a write, perhaps another extent's. Return: whether there is some. */
-static bool provide(struct volume_world *w, uint32_t extent)
+static bool provide(struct extents_world *w, uint32_t extent)
 {
 	uint32_t from;
 
-	if (weir_volume_provide(&w->v, extent, &from))
+	if (weir_extents_provide(&w->v, extent, &from))
 		return false;
 	w->counts.moved += from != extent;
 	for (uint8_t slot = 0; from != extent && slot < w->v.slots; slot++) {
@@ -171,7 +171,7 @@ static bool provide(struct volume_world *w, uint32_t extent)
 	return true;
 }
 
-static void begin_write(struct volume_world *w)
+static void begin_write(struct extents_world *w)
 {
 	struct task *task = unused_task(w);
 
@@ -183,8 +183,8 @@ static void begin_write(struct volume_world *w)
 		task->sums[i] = sum_of(task->value[i]);
 	}
 	if (!may_write(w, task) || !provide(w, task->extent) ||
-	    weir_volume_write(&w->v, &task->write, task->extent, task->page, task->pages,
-			      task->sums))
+	    weir_extents_write(&w->v, &task->write, task->extent, task->page, task->pages,
+			       task->sums))
 		return;
 	task->kind = A_WRITE;
 	task->ops = 0;
@@ -202,9 +202,9 @@ static void begin_write(struct volume_world *w)
 	}
 }
 
-static void end_write(struct volume_world *w, struct task *task)
+static void end_write(struct extents_world *w, struct task *task)
 {
-	int rc = weir_volume_write_end(&w->v, &task->write, task->failed);
+	int rc = weir_extents_write_end(&w->v, &task->write, task->failed);
 
 	w->counts.writes++;
 	w->counts.failed_writes += rc != 0;
@@ -222,7 +222,7 @@ static void end_write(struct volume_world *w, struct task *task)
 }
 
 /* Discard pages, which then read as zero; mostly whole extents, so that some become idle. */
-static void discard(struct volume_world *w)
+static void discard(struct extents_world *w)
 {
 	struct task task = { 0 };
 	uint32_t parts = 1;
@@ -236,7 +236,8 @@ static void discard(struct volume_world *w)
 		task.pages = task.page + RUN_MAX > PAGES ? PAGES - task.page : RUN_MAX;
 		if (!may_write(w, &task))
 			continue;
-		weir_volume_discard(&w->v, task.extent, task.page, task.pages, !random_below(w, 8));
+		weir_extents_discard(&w->v, task.extent, task.page, task.pages,
+				     !random_below(w, 8));
 		w->counts.discarded++;
 		for (uint32_t i = 0; i < task.pages; i++) {
 			struct truth *page = &w->page[task.extent][task.page + i];
@@ -249,7 +250,7 @@ static void discard(struct volume_world *w)
 }
 
 /* Whether a write, perhaps a failed one, came in between: then the expected content is unknown. */
-static bool is_disturbed(const struct volume_world *w, const struct task *task)
+static bool is_disturbed(const struct extents_world *w, const struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
 		const struct truth *page = &w->page[task->extent][task->page + i];
@@ -260,9 +261,9 @@ static bool is_disturbed(const struct volume_world *w, const struct task *task)
 	return false;
 }
 
-static void check_page(struct volume_world *w, const struct task *task, uint32_t i);
+static void check_page(struct extents_world *w, const struct task *task, uint32_t i);
 
-static void end_reading(struct volume_world *w, struct task *task)
+static void end_reading(struct extents_world *w, struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++)
 		check_page(w, task, i);
@@ -273,23 +274,23 @@ static void end_reading(struct volume_world *w, struct task *task)
 static bool is_as_expected(struct task *task);
 
 /* The disk returns the last content written. Return: whether it has these pages. */
-static bool read_disk(struct volume_world *w, struct task *task)
+static bool read_disk(struct extents_world *w, struct task *task)
 {
-	if (!weir_volume_local_has(&w->v, task->extent, task->page, task->pages))
+	if (!weir_extents_local_has(&w->v, task->extent, task->page, task->pages))
 		return false;
-	weir_volume_expect(&w->v, task->extent, task->page, task->pages, task->sums);
+	weir_extents_expect(&w->v, task->extent, task->page, task->pages, task->sums);
 	memcpy(task->value, &w->disk[task->extent][task->page], task->pages * sizeof(*task->value));
 	assert_true(is_as_expected(task));
 	return true;
 }
 
-static void try_read(struct volume_world *w, struct task *task)
+static void try_read(struct extents_world *w, struct task *task)
 {
-	if (weir_volume_is_blank(&w->v, task->extent, task->page, task->pages)) {
+	if (weir_extents_is_blank(&w->v, task->extent, task->page, task->pages)) {
 		memset(task->value, 0, sizeof(task->value));
 		memset(task->sums, 0, sizeof(task->sums));
 		end_reading(w, task);
-	} else if (weir_volume_read(&w->v, task->extent, task->tried, &task->slot)) {
+	} else if (weir_extents_read(&w->v, task->extent, task->tried, &task->slot)) {
 		if (read_disk(w, task)) {
 			w->counts.local_reads++;
 			end_reading(w, task);
@@ -298,12 +299,12 @@ static void try_read(struct volume_world *w, struct task *task)
 		w->counts.errors++;
 		task->kind = NO_TASK;
 	} else {
-		weir_volume_expect(&w->v, task->extent, task->page, task->pages, task->sums);
+		weir_extents_expect(&w->v, task->extent, task->page, task->pages, task->sums);
 		push(w, task, task->slot, false, task->page, task->pages, NULL);
 	}
 }
 
-static void begin_read(struct volume_world *w)
+static void begin_read(struct extents_world *w)
 {
 	struct task *task = unused_task(w);
 
@@ -322,7 +323,7 @@ static void begin_read(struct volume_world *w)
 }
 
 /* A page read while nothing changed has this content for all later reads. */
-static void check_page(struct volume_world *w, const struct task *task, uint32_t i)
+static void check_page(struct extents_world *w, const struct task *task, uint32_t i)
 {
 	struct truth *page = &w->page[task->extent][task->page + i];
 	bool fits = page->sure == task->value[i];
@@ -356,14 +357,14 @@ static bool is_as_expected(struct task *task)
 	return true;
 }
 
-static void end_read(struct volume_world *w, struct task *task)
+static void end_read(struct extents_world *w, struct task *task)
 {
 	bool is_wrong = !task->failed && !is_as_expected(task);
 
-	weir_volume_read_end(&w->v, task->extent, task->slot);
+	weir_extents_read_end(&w->v, task->extent, task->slot);
 	assert_true(!is_wrong || w->rots || is_disturbed(w, task));
 	if (is_wrong)
-		w->counts.mistrusted += weir_volume_distrust(&w->v, task->extent, task->slot);
+		w->counts.mistrusted += weir_extents_distrust(&w->v, task->extent, task->slot);
 	if (!task->failed && !is_wrong) {
 		end_reading(w, task);
 		return;
@@ -374,7 +375,7 @@ static void end_read(struct volume_world *w, struct task *task)
 }
 
 /* Corrupt a byte of some donor's memory. */
-static void rot(struct volume_world *w)
+static void rot(struct extents_world *w)
 {
 	uint32_t extent = (uint32_t)random_below(w, EXTENTS),
 		 page = (uint32_t)random_below(w, PAGES);
@@ -386,51 +387,51 @@ static void rot(struct volume_world *w)
 	w->counts.rotten++;
 }
 
-static void fill_from_disk(struct volume_world *w, const struct weir_volume_copy_step *step)
+static void fill_from_disk(struct extents_world *w, const struct weir_extents_copy_step *step)
 {
 	bool fails = !w->is_calm && !random_below(w, 20);
 
 	memcpy(w->chunk, &w->disk[step->extent][step->page], step->pages * sizeof(*w->chunk));
 	w->counts.local_fills += !fails;
-	weir_volume_resync_done(&w->v, !fails);
+	weir_extents_resync_done(&w->v, !fails);
 }
 
 /* Read what the disk should have next. */
-static void keep(struct volume_world *w)
+static void keep(struct extents_world *w)
 {
 	struct task *task = w->v.local.is_busy ? NULL : unused_task(w);
-	struct weir_volume_copy_step step;
+	struct weir_extents_copy_step step;
 
 	if (!task)
 		return;
-	weir_volume_local_next(&w->v, &step);
-	if (step.what != WEIR_VOLUME_COPY_READ)
+	weir_extents_local_next(&w->v, &step);
+	if (step.what != WEIR_EXTENTS_COPY_READ)
 		return;
 	*task = (struct task){ .kind = A_LOCAL,
 			       .extent = step.extent,
 			       .page = step.page,
 			       .pages = step.pages,
 			       .slot = step.slot };
-	weir_volume_expect(&w->v, step.extent, step.page, step.pages, task->sums);
+	weir_extents_expect(&w->v, step.extent, step.page, step.pages, task->sums);
 	push(w, task, step.slot, false, step.page, step.pages, NULL);
 }
 
 /* Write to the disk, if the content is as expected. */
-static void end_keeping(struct volume_world *w, struct task *task)
+static void end_keeping(struct extents_world *w, struct task *task)
 {
 	bool is_right = !task->failed && is_as_expected(task);
 
-	weir_volume_read_end(&w->v, task->extent, task->slot);
+	weir_extents_read_end(&w->v, task->extent, task->slot);
 	if (is_right) {
 		task->kind = A_DISK_WRITE;
 		return;
 	}
-	weir_volume_local_done(&w->v, false);
+	weir_extents_local_done(&w->v, false);
 	task->kind = NO_TASK;
 }
 
 /* End a write to the disk; a failed write leaves other content. */
-static void work_disk(struct volume_world *w)
+static void work_disk(struct extents_world *w)
 {
 	bool fails = !w->is_calm && !random_below(w, 20);
 
@@ -444,22 +445,22 @@ static void work_disk(struct volume_world *w)
 									   task->value[page];
 		w->counts.kept += !fails;
 		w->counts.outdated += w->v.local.overtaken != 0;
-		weir_volume_local_done(&w->v, !fails);
+		weir_extents_local_done(&w->v, !fails);
 		task->kind = NO_TASK;
 	}
 }
 
-static void copy(struct volume_world *w)
+static void copy(struct extents_world *w)
 {
 	struct task *task = w->is_copying ? NULL : unused_task(w);
-	struct weir_volume_copy_step step;
+	struct weir_extents_copy_step step;
 
 	if (!task || random_below(w, w->copies_one_in))
 		return;
-	weir_volume_resync_next(&w->v, &step);
-	if (step.what == WEIR_VOLUME_COPY_READ_LOCAL)
+	weir_extents_resync_next(&w->v, &step);
+	if (step.what == WEIR_EXTENTS_COPY_READ_LOCAL)
 		fill_from_disk(w, &step);
-	if (step.what != WEIR_VOLUME_COPY_READ && step.what != WEIR_VOLUME_COPY_WRITE)
+	if (step.what != WEIR_EXTENTS_COPY_READ && step.what != WEIR_EXTENTS_COPY_WRITE)
 		return;
 	*task = (struct task){ .kind = A_COPY,
 			       .extent = step.extent,
@@ -468,16 +469,16 @@ static void copy(struct volume_world *w)
 			       .slot = step.slot };
 	w->is_copying = true;
 	w->counts.overtaken += w->v.copy.overtaken != 0;
-	push(w, task, step.slot, step.what == WEIR_VOLUME_COPY_WRITE, step.page, step.pages,
+	push(w, task, step.slot, step.what == WEIR_EXTENTS_COPY_WRITE, step.page, step.pages,
 	     w->chunk + step.offset);
 }
 
-static void end_copy(struct volume_world *w, struct task *task, const struct world_op *op)
+static void end_copy(struct extents_world *w, struct task *task, const struct world_op *op)
 {
 	if (!op->is_write && !task->failed)
 		memcpy(w->chunk, op->value, op->pages * sizeof(*op->value));
 	w->counts.filled += op->is_write && !task->failed;
-	weir_volume_resync_done(&w->v, !task->failed);
+	weir_extents_resync_done(&w->v, !task->failed);
 	w->is_copying = false;
 	task->kind = NO_TASK;
 }
@@ -492,7 +493,7 @@ static void execute(struct world_op *op)
 	}
 }
 
-static void tell(struct volume_world *w, struct world_donor *donor, uint32_t number)
+static void tell(struct extents_world *w, struct world_donor *donor, uint32_t number)
 {
 	struct world_op *op = donor->op[number];
 	struct task *task = op->task;
@@ -530,7 +531,7 @@ static bool overlaps_earlier(const struct world_donor *donor, uint32_t number)
 }
 
 /* A donor executes, fails or reports an operation. */
-static void work(struct volume_world *w, uint32_t which)
+static void work(struct extents_world *w, uint32_t which)
 {
 	struct world_donor *donor = &w->donor[which];
 	uint32_t number;
@@ -551,7 +552,7 @@ static void work(struct volume_world *w, uint32_t which)
 }
 
 /* An absent donor need not be told; some present donors cannot be reached at times. */
-static uint8_t to_be_told(struct volume_world *w)
+static uint8_t to_be_told(struct extents_world *w)
 {
 	uint8_t donors = (uint8_t)~0u;
 
@@ -563,18 +564,18 @@ static uint8_t to_be_told(struct volume_world *w)
 }
 
 /* Say nothing more to a silent donor. */
-static void release(struct volume_world *w)
+static void release(struct extents_world *w)
 {
 	uint8_t donors = to_be_told(w);
-	struct weir_volume_placement place;
+	struct weir_extents_placement place;
 
-	weir_volume_trim(&w->v);
-	while (weir_volume_next_return(&w->v, donors, &place)) {
+	weir_extents_trim(&w->v);
+	while (weir_extents_next_return(&w->v, donors, &place)) {
 		struct memory **memory = &w->memory[place.extent][place.slot];
 		bool is_returned = w->is_calm || !w->donor[place.donor].is_up || random_below(w, 8);
 
 		assert_int_equal((*memory)->ops, 0);
-		weir_volume_returned(&w->v, &place, is_returned);
+		weir_extents_returned(&w->v, &place, is_returned);
 		if (!is_returned) {
 			donors &= (uint8_t) ~(1u << place.donor);
 			continue;
@@ -584,20 +585,20 @@ static void release(struct volume_world *w)
 	}
 }
 
-static void place_one(struct volume_world *w)
+static void place_one(struct extents_world *w)
 {
-	struct weir_volume_placement place;
+	struct weir_extents_placement place;
 
-	if (weir_volume_next_placement(&w->v, &place))
+	if (weir_extents_next_placement(&w->v, &place))
 		return;
 	assert_true(w->donor[place.donor].is_up);
 	if (!w->is_calm && !random_below(w, 10)) {
-		weir_volume_donor_room(&w->v, place.donor, 0);
+		weir_extents_donor_room(&w->v, place.donor, 0);
 		return;
 	}
 	place.extent =
 		(uint32_t)random_below(w, EXTENTS); /* another extent may want the memory by then */
-	if (weir_volume_granted(&w->v, &place))
+	if (weir_extents_granted(&w->v, &place))
 		return;
 	assert_null(w->memory[place.extent][place.slot]);
 	w->memory[place.extent][place.slot] = calloc(1, sizeof(struct memory));
@@ -605,36 +606,36 @@ static void place_one(struct volume_world *w)
 }
 
 /* A donor asks for memory back, or withdraws such a request. */
-static void donor_asks(struct volume_world *w, uint8_t donor)
+static void donor_asks(struct extents_world *w, uint8_t donor)
 {
-	uint32_t had = weir_volume_census(&w->v).leaving;
+	uint32_t had = weir_extents_census(&w->v).leaving;
 
-	weir_volume_donor_keeps(&w->v, donor,
-				random_below(w, 2) ? random_below(w, ROOM) : WEIR_VOLUME_KEEPS_ALL);
-	w->counts.left += weir_volume_census(&w->v).leaving > had;
+	weir_extents_donor_keeps(
+		&w->v, donor, random_below(w, 2) ? random_below(w, ROOM) : WEIR_EXTENTS_KEEPS_ALL);
+	w->counts.left += weir_extents_census(&w->v).leaving > had;
 }
 
-static void donor_changes(struct volume_world *w, uint8_t number)
+static void donor_changes(struct extents_world *w, uint8_t number)
 {
 	struct world_donor *donor = &w->donor[number];
 
 	if (!donor->is_up) {
-		if (weir_volume_donor_extents(&w->v, number))
+		if (weir_extents_donor_extents(&w->v, number))
 			return;
 		donor->is_up = true;
 	} else if (!w->is_calm && !random_below(w, 25)) {
 		donor->is_up = false;
-		weir_volume_donor_lost(&w->v, number);
+		weir_extents_donor_lost(&w->v, number);
 		return;
 	} else if (random_below(w, 2)) {
-		weir_volume_donor_slow(&w->v, number);
+		weir_extents_donor_slow(&w->v, number);
 		return;
 	}
-	weir_volume_donor_up(&w->v, number);
-	weir_volume_donor_room(&w->v, number, ROOM);
+	weir_extents_donor_up(&w->v, number);
+	weir_extents_donor_room(&w->v, number, ROOM);
 }
 
-static void step(struct volume_world *w)
+static void step(struct extents_world *w)
 {
 	w->clock++;
 	switch (random_below(w, 18)) {
@@ -676,17 +677,17 @@ static void step(struct volume_world *w)
 }
 
 /* Thin extents that have memory. */
-static uint32_t count_idle(const struct volume_world *w)
+static uint32_t count_idle(const struct extents_world *w)
 {
 	uint32_t idle = 0;
 
 	for (uint32_t i = 0; i < EXTENTS; i++)
-		idle += w->extents[i].thin && weir_volume_count_valid(&w->v, i);
+		idle += w->extents[i].thin && weir_extents_count_valid(&w->v, i);
 	return idle;
 }
 
 /* The replicas of an extent are equal. */
-static void check_same(const struct volume_world *w, uint32_t extent)
+static void check_same(const struct extents_world *w, uint32_t extent)
 {
 	const struct memory *first = NULL;
 
@@ -705,7 +706,7 @@ static void check_same(const struct volume_world *w, uint32_t extent)
 }
 
 /* Writes have stopped, and the disk gets all missing pages. */
-static void let_disk_catch_up(struct volume_world *w)
+static void let_disk_catch_up(struct extents_world *w)
 {
 	for (uint32_t i = 0; i < 5000; i++) {
 		work(w, (uint32_t)random_below(w, DONORS));
@@ -715,12 +716,12 @@ static void let_disk_catch_up(struct volume_world *w)
 }
 
 /* The disk has every page with known content, unless lost. */
-static void check_disk(const struct volume_world *w, uint32_t extent)
+static void check_disk(const struct extents_world *w, uint32_t extent)
 {
 	for (uint32_t page = 0; page < PAGES; page++) {
 		if (w->sum[extent][page] != WEIR_SUM_UNKNOWN &&
-		    weir_volume_count_valid(&w->v, extent))
-			assert_true(weir_volume_local_has(&w->v, extent, page, 1));
+		    weir_extents_count_valid(&w->v, extent))
+			assert_true(weir_extents_local_has(&w->v, extent, page, 1));
 	}
 }
 
@@ -728,23 +729,23 @@ static void check_disk(const struct volume_world *w, uint32_t extent)
  * No write hangs. A replica is missing only for lack of a donor or of a source. The first donor
  * wants all memory back, and gets it if each replica has another donor.
  */
-static void check_end(struct volume_world *w)
+static void check_end(struct extents_world *w)
 {
 	bool can_move = w->v.replicas < DONORS;
-	struct weir_volume_census census;
+	struct weir_extents_census census;
 
 	w->is_calm = true;
 	w->copies_one_in = w->writes_one_in = 1;
 	w->slow_donors = 0;
 	for (uint8_t i = 0; i < DONORS; i++) {
 		donor_changes(w, i);
-		weir_volume_donor_keeps(&w->v, i, i || !can_move ? WEIR_VOLUME_KEEPS_ALL : 0);
+		weir_extents_donor_keeps(&w->v, i, i || !can_move ? WEIR_EXTENTS_KEEPS_ALL : 0);
 	}
 	for (uint32_t i = 0; i < 20000; i++)
 		step(w);
 	if (can_move)
-		assert_int_equal(weir_volume_donor_extents(&w->v, 0), 0);
-	census = weir_volume_census(&w->v);
+		assert_int_equal(weir_extents_donor_extents(&w->v, 0), 0);
+	census = weir_extents_census(&w->v);
 	w->counts.lost += census.lost;
 	assert_int_equal(census.lost, census.bare);
 	assert_int_equal(census.lean, 0);
@@ -758,10 +759,10 @@ static void check_end(struct volume_world *w)
 	}
 }
 
-static void end_world(struct volume_world *w)
+static void end_world(struct extents_world *w)
 {
 	for (uint32_t i = 0; i < EXTENTS; i++) {
-		for (uint8_t slot = 0; slot < WEIR_VOLUME_SLOTS_MAX; slot++)
+		for (uint8_t slot = 0; slot < WEIR_EXTENTS_SLOTS_MAX; slot++)
 			free(w->memory[i][slot]);
 	}
 	for (uint32_t i = 0; i < DONORS; i++) {
@@ -775,10 +776,10 @@ static void end_world(struct volume_world *w)
  * One world in three corrupts bytes, half have a disk; the number of replicas changes every
  * few.
  */
-static struct volume_world *new_world(uint64_t seed)
+static struct extents_world *new_world(uint64_t seed)
 {
 	static const uint8_t replicas[] = { 3, 2, 3, 4, 3, 1 };
-	struct volume_world *w = calloc(1, sizeof(*w));
+	struct extents_world *w = calloc(1, sizeof(*w));
 
 	assert_non_null(w);
 	w->random = seed * 0x9e3779b97f4a7c15ull;
@@ -791,8 +792,8 @@ static struct volume_world *new_world(uint64_t seed)
 		w->extents[i].sum = w->sum[i];
 		w->extents[i].local = seed & 8 ? w->local[i] : NULL;
 	}
-	assert_int_equal(weir_volume_init(&w->v, w->extents, EXTENTS, PAGES, DONORS,
-					  replicas[seed * 6 / WORLDS % 6]),
+	assert_int_equal(weir_extents_init(&w->v, w->extents, EXTENTS, PAGES, DONORS,
+					   replicas[seed * 6 / WORLDS % 6]),
 			 0);
 	w->v.reserve = 1;
 	return w;
@@ -813,7 +814,7 @@ static void reads_return_the_last_write_whatever_donors_do(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= WORLDS; seed++) {
-		struct volume_world *w = new_world(seed);
+		struct extents_world *w = new_world(seed);
 
 		for (uint32_t i = 0; i < STEPS; i++)
 			step(w);
