@@ -52,7 +52,7 @@
 
 #include "core/base/platform.h"
 
-#define WEIR_EXTENTS_DONORS_MAX 8u
+#define WEIR_EXTENTS_DONORS_MAX 64u
 #define WEIR_EXTENTS_REPLICAS_MAX 4u
 #define WEIR_EXTENTS_SLOTS_MAX (WEIR_EXTENTS_REPLICAS_MAX + 1)
 #define WEIR_EXTENTS_KEEPS_ALL UINT64_MAX
@@ -98,6 +98,7 @@ struct weir_replica {
  * @nr_local: bits set in @local
  * @live: pages other than NOTHING: written, successfully or not
  * @thin: all pages discarded, and nothing written since
+ * @donors: a bit for each donor that may hold it, such as the members of its group; 0: any donor
  * @phase: 0 or 1; flips when a copy opens a window
  * @writes: writes in progress, by the phase in which they began
  */
@@ -107,6 +108,7 @@ struct weir_extent {
 	uint64_t *local;
 	uint32_t nr_local;
 	uint32_t live;
+	uint64_t donors;
 	bool thin;
 	uint8_t phase;
 	uint32_t writes[2];
@@ -198,7 +200,7 @@ struct weir_extents {
 /**
  * weir_extents_init() - initialise a volume without memory, all donors down
  * @v: to be initialised
- * @extents: *kept*; zeroed, except each @sum
+ * @extents: *kept*; zeroed, except each @sum and @donors
  * @nr_extents: at least 1
  * @pages: pages of an extent, at least 1
  * @nr_donors: 1 to WEIR_EXTENTS_DONORS_MAX
@@ -292,7 +294,7 @@ void weir_extents_trim(struct weir_extents *v);
  *
  * Return: true if there is any.
  */
-bool weir_extents_next_return(struct weir_extents *v, uint8_t donors,
+bool weir_extents_next_return(struct weir_extents *v, uint64_t donors,
 			      struct weir_extents_placement *place);
 
 /*

@@ -17,6 +17,11 @@ static bool has_donor(const struct weir_extents *v, const struct weir_extent *ex
 	return false;
 }
 
+static bool may_hold(const struct weir_extent *extent, uint8_t donor)
+{
+	return !extent->donors || (extent->donors >> donor & 1);
+}
+
 uint32_t weir_extents_donor_extents(const struct weir_extents *v, uint8_t donor)
 {
 	uint32_t extents = 0;
@@ -41,7 +46,7 @@ static uint8_t choose_donor(const struct weir_extents *v, const struct weir_exte
 
 	for (uint8_t donor = 0; donor < v->nr_donors; donor++) {
 		if (v->donor[donor].state != WEIR_EXTENTS_DONOR_UP || !v->donor[donor].free ||
-		    has_donor(v, extent, donor) || has_enough(v, donor))
+		    has_donor(v, extent, donor) || has_enough(v, donor) || !may_hold(extent, donor))
 			continue;
 		if (best == v->nr_donors || v->donor[donor].free > v->donor[best].free)
 			best = donor;
@@ -146,6 +151,7 @@ int weir_extents_granted(struct weir_extents *v, struct weir_extents_placement *
 		uint32_t extent = (place->extent + i) % v->nr_extents;
 
 		if (!wants_memory(v, extent, reserve) ||
+		    !may_hold(&v->extent[extent], place->donor) ||
 		    has_donor(v, &v->extent[extent], place->donor))
 			continue;
 		place->extent = extent;
@@ -277,7 +283,7 @@ static void detach_memory(struct weir_extents *v, const struct weir_extents_plac
 		v->donor[place->donor].free++;
 }
 
-bool weir_extents_next_return(struct weir_extents *v, uint8_t donors,
+bool weir_extents_next_return(struct weir_extents *v, uint64_t donors,
 			      struct weir_extents_placement *place)
 {
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
@@ -305,15 +311,18 @@ void weir_extents_returned(struct weir_extents *v, const struct weir_extents_pla
 
 bool weir_extents_reclaim(struct weir_extents *v, struct weir_extents_placement *place)
 {
-	bool any = weir_extents_next_return(v, (uint8_t)~0u, place);
+	bool any = weir_extents_next_return(v, UINT64_MAX, place);
 
 	if (any)
 		weir_extents_returned(v, place, true);
 	return any;
 }
 
-/* Return: the idle extent with the most VALID replicas, or nr_extents if none has any. */
-static uint32_t find_idle_extent(const struct weir_extents *v)
+/*
+ * Return: the idle extent with the most VALID replicas whose memory @extent may hold, or nr_extents
+ * if none has any.
+ */
+static uint32_t find_idle_extent(const struct weir_extents *v, uint32_t extent)
 {
 	uint32_t best = v->nr_extents;
 	uint8_t most = 0;
@@ -321,6 +330,8 @@ static uint32_t find_idle_extent(const struct weir_extents *v)
 	for (uint32_t i = 0; most < v->replicas && i < v->nr_extents; i++) {
 		uint8_t valid = v->extent[i].live ? 0 : weir_extents_count_valid(v, i);
 
+		if (v->extent[i].donors != v->extent[extent].donors)
+			continue;
 		if (valid <= most || !extent_is_unused(v, i))
 			continue;
 		best = i;
@@ -349,7 +360,7 @@ int weir_extents_provide(struct weir_extents *v, uint32_t extent, uint32_t *from
 		return 0;
 	if (v->extent[extent].live)
 		return weir_extents_is_local(v, extent) ? -EAGAIN : -EIO;
-	idle = find_idle_extent(v);
+	idle = find_idle_extent(v, extent);
 	if (idle == v->nr_extents)
 		return weir_extents_next_placement(v, &place) == -ENOSPC && !any_donor_is_slow(v) ?
 			       -ENOSPC :

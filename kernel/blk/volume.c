@@ -181,9 +181,9 @@ static int check_donors(const struct weir_blk_setup *setup, struct kweir_error *
 {
 	u32 i, j;
 
-	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_EXTENTS_DONORS_MAX)
+	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_BLK_DONORS_MAX)
 		return kweir_fail(error, -EINVAL, "%u donors: 1 to %u", setup->nr_donors,
-				  WEIR_EXTENTS_DONORS_MAX);
+				  WEIR_BLK_DONORS_MAX);
 	for (i = 0; i < setup->nr_donors; i++) {
 		for (j = 0; j < i; j++) {
 			if (!memcmp(&setup->donor[i], &setup->donor[j], sizeof(setup->donor[i])))
@@ -228,7 +228,7 @@ static void free_volume(struct weir_blk_volume *volume)
 	unsigned int i;
 
 	weir_blk_local_stop(volume->local);
-	for (i = 0; i < WEIR_EXTENTS_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_BLK_DONORS_MAX; i++)
 		weir_blk_target_close(&volume->target[i]);
 	weir_blk_resync_free(volume->fill);
 	weir_blk_local_close(volume->local);
@@ -254,7 +254,7 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_blk_s
 
 	if (rc)
 		return rc;
-	for (i = 0; i < WEIR_EXTENTS_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_BLK_DONORS_MAX; i++)
 		weir_blk_target_init(&volume->target[i], volume, &setup->donor[i]);
 	spin_lock_init(&volume->lock);
 	mutex_init(&volume->sessions);
@@ -312,7 +312,7 @@ static void abandon_targets(struct weir_blk_volume *volume)
 
 	mutex_lock(&volume->sessions);
 	WRITE_ONCE(volume->closing, true);
-	for (i = 0; i < WEIR_EXTENTS_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_BLK_DONORS_MAX; i++)
 		weir_blk_target_abandon(&volume->target[i]);
 	mutex_unlock(&volume->sessions);
 	wake_up(&volume->settled);
@@ -325,7 +325,7 @@ void weir_blk_volume_close(struct weir_blk_volume *volume)
 	abandon_targets(volume);
 	cancel_delayed_work_sync(&volume->maintain);
 	cancel_work_sync(&volume->resync_work);
-	for (i = 0; i < WEIR_EXTENTS_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_BLK_DONORS_MAX; i++)
 		cancel_delayed_work_sync(&volume->target[i].join);
 	cancel_delayed_work_sync(&volume->maintain); /* the works may have kicked it */
 	cancel_delayed_work_sync(&volume->resume);

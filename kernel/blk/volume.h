@@ -34,7 +34,7 @@
  * @options: of the sessions
  */
 struct weir_blk_setup {
-	struct sockaddr_storage donor[WEIR_EXTENTS_DONORS_MAX];
+	struct sockaddr_storage donor[WEIR_BLK_DONORS_MAX];
 	u32 nr_donors;
 	u32 replicas;
 	char name[WIRE_CONTROL_NAME_MAX + 1];
@@ -94,7 +94,7 @@ struct weir_blk_volume {
 	struct kweir_options options;
 	struct key *key;
 	struct mutex sessions;
-	struct weir_blk_target target[WEIR_EXTENTS_DONORS_MAX];
+	struct weir_blk_target target[WEIR_BLK_DONORS_MAX];
 	struct mutex maintenance;
 	bool closing;
 	struct delayed_work maintain;
@@ -149,7 +149,7 @@ struct weir_blk_facts {
 		struct sockaddr_storage address;
 		enum kweir_session_state state;
 		u64 bytes;
-	} donor[WEIR_EXTENTS_DONORS_MAX];
+	} donor[WEIR_BLK_DONORS_MAX];
 };
 
 /* Context: process; sleeps. */

@@ -493,6 +493,59 @@ static void found_memory_may_hold_anything(void **state)
 	assert_true(weir_extents_is_lost(&s.v, 0));
 }
 
+/* Extents 0 and 2 belong to donors 0 and 1, the others to donors 2 and 3. */
+static void begin_groups(struct extents_placement_fixture *s)
+{
+	begin(s, 4, 2);
+	for (uint32_t i = 0; i < EXTENTS; i++) {
+		s->extents[i] =
+			(struct weir_extent){ .sum = s->sum[i], .donors = i % 2 ? 0xcu : 0x3u };
+	}
+	for (uint8_t i = 0; i < 4; i++)
+		weir_extents_donor_room(&s->v, i, 8);
+}
+
+static void an_extent_stays_in_its_group(void **state)
+{
+	struct extents_placement_fixture s;
+
+	(void)state;
+	begin_groups(&s);
+	ask(&s);
+	assert_int_equal(weir_extents_census(&s.v).whole, EXTENTS);
+	for (uint8_t i = 0; i < 4; i++)
+		assert_int_equal(weir_extents_donor_extents(&s.v, i), 2);
+	weir_extents_donor_lost(&s.v, 0);
+	assert_int_equal(reclaim(&s), 2);
+	assert_int_equal(weir_extents_next_placement(&s.v, &(struct weir_extents_placement){ 0 }),
+			 -ENOSPC);
+}
+
+static void memory_joins_an_extent_of_its_donors_group(void **state)
+{
+	struct weir_extents_placement place = { .extent = 0, .slot = 0, .donor = 3 };
+	struct extents_placement_fixture s;
+
+	(void)state;
+	begin_groups(&s);
+	assert_int_equal(weir_extents_granted(&s.v, &place), 0);
+	assert_int_equal(place.extent, 1);
+}
+
+static void a_write_takes_memory_of_its_group_only(void **state)
+{
+	struct weir_extents_placement place = { .extent = 1, .slot = 0, .donor = 3 };
+	struct extents_placement_fixture s;
+	uint32_t from;
+
+	(void)state;
+	begin_groups(&s);
+	assert_int_equal(weir_extents_granted(&s.v, &place), 0);
+	assert_int_equal(weir_extents_provide(&s.v, 0, &from), -EAGAIN);
+	assert_int_equal(weir_extents_provide(&s.v, 3, &from), 0);
+	assert_int_equal(from, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -520,6 +573,9 @@ int main(void)
 		cmocka_unit_test(a_lost_extent_recovers_once_discarded),
 		cmocka_unit_test(a_volume_grows_and_its_new_extents_want_memory),
 		cmocka_unit_test(found_memory_may_hold_anything),
+		cmocka_unit_test(an_extent_stays_in_its_group),
+		cmocka_unit_test(memory_joins_an_extent_of_its_donors_group),
+		cmocka_unit_test(a_write_takes_memory_of_its_group_only),
 	};
 
 	return cmocka_run_group_tests_name("core volume memory", tests, NULL, NULL);

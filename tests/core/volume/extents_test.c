@@ -226,7 +226,8 @@ static void values_out_of_range_are_refused(void **state)
 	(void)state;
 	assert_int_equal(weir_extents_init(&v, &extent, 0, 1, 1, 1), -EINVAL);
 	assert_int_equal(weir_extents_init(&v, &extent, 1, 0, 1, 1), -EINVAL);
-	assert_int_equal(weir_extents_init(&v, &extent, 1, 1, 9, 1), -EINVAL);
+	assert_int_equal(weir_extents_init(&v, &extent, 1, 1, WEIR_EXTENTS_DONORS_MAX + 1, 1),
+			 -EINVAL);
 	assert_int_equal(weir_extents_init(&v, &extent, 1, 1, 8, 5), -EINVAL);
 	assert_int_equal(weir_extents_init(&v, &extent, 1, 1, 1, 2), -EINVAL);
 }
