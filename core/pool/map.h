@@ -9,6 +9,8 @@
  *	group/N			version and members of a group
  *	volume/NAME		size, scheme and groups of a volume
  *	synced/VOLUME		members that have all data of the volume
+ *	holder/VOLUME		the client that has the volume open
+ *	table/SCHEME		which groups are the table of a scheme
  *	leader			the donor that runs the coordinator
  *
  * Groups. A group is a set of donors in different failure domains that hold the same extents. The
@@ -152,12 +154,13 @@ struct weir_pool_donor {
  * @scheme: its table
  * @stored: version of its key
  * @is_blank: no client has opened it for writing, so that no member lacks data
+ * @is_held: a client has it open
  */
 struct weir_pool_volume {
 	char name[WEIR_POOL_NAME_MAX];
 	uint64_t id, bytes, extent_bytes, stored;
 	struct weir_pool_scheme scheme;
-	bool is_blank;
+	bool is_blank, is_held;
 };
 
 /**
@@ -180,10 +183,10 @@ struct weir_pool_table {
  * @lease_ms: how long a silent donor stays a member
  * @replace_ms: how long an OUT member's place waits for its donor, before another donor gets it
  * @table_groups: groups of a new table
- * @donor: @nr_donors of them
- * @table: @nr_tables of them
+ * @donor: @nr_donors in use
+ * @table: @nr_tables in use
  * @group: by number; those of the tables exist
- * @volume: @nr_volumes of them
+ * @volume: @nr_volumes in use
  * @leader: index of the coordinator's donor, or WEIR_POOL_NO_DONOR
  * @leader_stored: version of the leader's key; 0: nobody leads
  */

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "lib/pool/client.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "lib/pool/codec.h"
+
+#define TRIES_MAX 16 /* at a key that others change at the same time */
+
+/**
+ * struct weir_pool_client - a client
+ * @store: the pool's store
+ * @volume: the open volume, or empty
+ * @lease: of the claim on @volume
+ * @scratch: a map that is being read
+ */
+struct weir_pool_client {
+	struct weir_pool_store *store;
+	char volume[WEIR_POOL_NAME_MAX];
+	uint64_t lease;
+	struct weir_pool_map scratch;
+};
+
+/* The line in FOLDER/NAME. Return: whether there is one. */
+static bool read_place(const char *folder, const char *below, const char *name, char *line,
+		       size_t size)
+{
+	char path[PATH_MAX];
+	FILE *file;
+	bool found;
+
+	if (!folder || (size_t)snprintf(path, sizeof(path), "%s%s/%s", folder, below, name) >=
+			       sizeof(path))
+		return false;
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	found = fgets(line, (int)size, file);
+	fclose(file);
+	if (found)
+		line[strcspn(line, "\n")] = '\0';
+	return found;
+}
+
+static int find_place(const char *pool, char *line, size_t size, struct weir_error *error)
+{
+	const char *own = getenv("WEIR_POOLS");
+
+	if (!strncmp(pool, "pool:", 5))
+		pool += 5;
+	if (!weir_pool_map_is_name(pool))
+		return weir_error_set(error, -EINVAL,
+				      "%s: expected a pool's name, file:PATH or "
+				      "etcd:http://HOST:2379/NAME",
+				      pool);
+	if (own ? read_place(own, "", pool, line, size) :
+		  read_place(getenv("HOME"), "/.config/weir/pools", pool, line, size) ||
+			  read_place("/etc", "/weir/pools", pool, line, size))
+		return 0;
+	return weir_error_set(error, -ENOENT,
+			      "this host knows no pool %s: write its place, file:PATH or "
+			      "etcd:http://HOST:2379/%s, into %s/%s",
+			      pool, pool, own ? own : "/etc/weir/pools", pool);
+}
+
+int weir_pool_client_open(const char *pool, struct weir_pool_client **opened,
+			  struct weir_error *error)
+{
+	struct weir_pool_client *client = calloc(1, sizeof(*client));
+	bool is_place = !strncmp(pool, "file:", 5) || !strncmp(pool, "etcd:", 5);
+	char line[1024];
+	int rc = 0;
+
+	if (!client)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	if (!is_place)
+		rc = find_place(pool, line, sizeof(line), error);
+	if (!rc)
+		rc = weir_pool_store_open(is_place ? pool : line, &client->store, error);
+	if (rc)
+		free(client);
+	else
+		*opened = client;
+	return rc;
+}
+
+void weir_pool_client_close(struct weir_pool_client *client)
+{
+	if (!client)
+		return;
+	if (client->lease)
+		(void)weir_pool_store_revoke(client->store, client->lease, NULL);
+	weir_pool_store_close(client->store);
+	free(client);
+}
+
+struct weir_pool_store *weir_pool_client_store(struct weir_pool_client *client)
+{
+	return client->store;
+}
+
+int weir_pool_client_read(struct weir_pool_client *client, struct weir_pool_map *map,
+			  struct weir_error *error)
+{
+	struct weir_pool_listing listing;
+	int rc = weir_pool_store_list(client->store, "", &listing, error);
+
+	if (rc)
+		return rc;
+	rc = weir_pool_codec_read(&listing, weir_pool_store_name(client->store), &client->scratch,
+				  error);
+	weir_pool_listing_free(&listing);
+	if (!rc)
+		*map = client->scratch;
+	return rc;
+}
+
+int weir_pool_client_wait(struct weir_pool_client *client, const struct weir_pool_map *map,
+			  unsigned int timeout_ms, struct weir_error *error)
+{
+	return weir_pool_store_wait(client->store, map->revision, timeout_ms, error);
+}
+
+/* Reads one key. @value: receives NULL if it is not there; the caller frees it. */
+static int read_key(struct weir_pool_store *store, const char *key, char **value,
+		    uint64_t *version, struct weir_error *error)
+{
+	struct weir_pool_listing listing;
+	const struct weir_pool_key *found;
+	int rc = weir_pool_store_list(store, key, &listing, error);
+
+	if (rc)
+		return rc;
+	found = weir_pool_listing_find(&listing, key);
+	*value = found ? strdup(found->value) : NULL;
+	*version = found ? found->version : 0;
+	weir_pool_listing_free(&listing);
+	return 0;
+}
+
+/* A name for this process, for people: "host:pid". */
+static void name_self(char *text, size_t size)
+{
+	char host[40] = "";
+
+	(void)gethostname(host, sizeof(host) - 1);
+	snprintf(text, size, "%s:%ld", host, (long)getpid());
+}
+
+int weir_pool_client_report_failed(struct weir_pool_client *client, const char *donor,
+				   uint64_t incarnation, struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], self[64], *old, *value;
+	uint64_t version;
+	int rc = -EAGAIN;
+
+	name_self(self, sizeof(self));
+	snprintf(key, sizeof(key), "failed/%s", donor);
+	value = weir_pool_codec_failed(incarnation, self);
+	if (!value)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN; i++) {
+		char *incarnation_of_old;
+
+		rc = read_key(client->store, key, &old, &version, error);
+		if (rc)
+			break;
+		/* Both values begin with the incarnation. */
+		incarnation_of_old = old ? strstr(old, "\"by\"") : NULL;
+		if (incarnation_of_old && !strncmp(old, value, (size_t)(incarnation_of_old - old)))
+			rc = 0;
+		else
+			rc = weir_pool_store_put(client->store,
+						 &(struct weir_pool_put){ .key = key,
+									  .value = value,
+									  .expected = version },
+						 NULL, error);
+		free(old);
+	}
+	free(value);
+	return rc;
+}
+
+int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t group,
+				   const char *donor, uint64_t incarnation,
+				   struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], *old, *value;
+	uint64_t version;
+	int rc = -EAGAIN;
+
+	snprintf(key, sizeof(key), "synced/%s", client->volume);
+	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN; i++) {
+		rc = read_key(client->store, key, &old, &version, error);
+		if (rc)
+			return rc;
+		value = weir_pool_codec_synced(old, group, donor, incarnation);
+		free(old);
+		if (!value)
+			return weir_error_set(error, -ENOMEM, "out of memory");
+		rc = weir_pool_store_put(client->store,
+					 &(struct weir_pool_put){ .key = key,
+								  .value = value,
+								  .expected = version },
+					 NULL, error);
+		free(value);
+	}
+	return rc;
+}
+
+/* Claims the volume with a lease. */
+static int claim(struct weir_pool_client *client, const char *volume, uint32_t lease_ms,
+		 struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], self[64], *value;
+	int rc = weir_pool_store_grant(client->store, lease_ms, &client->lease, error);
+
+	if (rc)
+		return rc;
+	name_self(self, sizeof(self));
+	snprintf(key, sizeof(key), "holder/%s", volume);
+	value = weir_pool_codec_failed(0, self);
+	rc = value ? weir_pool_store_put(client->store,
+					 &(struct weir_pool_put){ .key = key,
+								  .value = value,
+								  .lease = client->lease },
+					 NULL, error) :
+		     -ENOMEM;
+	free(value);
+	if (rc == -EAGAIN)
+		rc = weir_error_set(error, -EBUSY,
+				    "volume %s: another client has it open; a client that died "
+				    "loses it after %u ms",
+				    volume, lease_ms);
+	return rc;
+}
+
+/* Says that the volume has data from now on. */
+static int clear_blank(struct weir_pool_client *client, struct weir_pool_volume volume,
+		       struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], *value;
+	int rc;
+
+	volume.is_blank = false;
+	snprintf(key, sizeof(key), "volume/%s", volume.name);
+	value = weir_pool_codec_volume(&volume);
+	if (!value)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	rc = weir_pool_store_put(client->store,
+				 &(struct weir_pool_put){ .key = key,
+							  .value = value,
+							  .expected = volume.stored },
+				 NULL, error);
+	free(value);
+	return rc;
+}
+
+static int open_volume(struct weir_pool_client *client, const char *name,
+		       struct weir_pool_map *map, struct weir_error *error)
+{
+	const struct weir_pool_volume *volume;
+	int rc = weir_pool_client_read(client, map, error);
+
+	if (rc)
+		return rc;
+	volume = weir_pool_map_volume(map, name);
+	if (!volume)
+		return weir_error_set(error, -ENOENT,
+				      "pool %s has no volume %s: see 'weir pool volume list'",
+				      map->name, name);
+	if (!weir_pool_map_is_ready(map, volume->scheme))
+		return weir_error_set(error, -EAGAIN,
+				      "volume %s of pool %s: its groups are not made yet: are "
+				      "there donors in %u failure domains?",
+				      name, map->name, weir_pool_width(volume->scheme));
+	rc = claim(client, name, map->lease_ms, error);
+	if (!rc && volume->is_blank)
+		rc = clear_blank(client, *volume, error);
+	/* The coordinator may have promoted a member while the volume was blank: read again. */
+	return rc ? rc : weir_pool_client_read(client, map, error);
+}
+
+int weir_pool_client_open_volume(struct weir_pool_client *client, const char *volume,
+				 struct weir_pool_map *map, struct weir_error *error)
+{
+	int rc;
+
+	if (client->lease || !weir_pool_map_is_name(volume))
+		return weir_error_set(error, -EINVAL,
+				      "volume %s: a bad name, or this client has a volume open",
+				      volume);
+	rc = open_volume(client, volume, map, error);
+	if (!rc) {
+		memcpy(client->volume, volume, strlen(volume) + 1);
+		return 0;
+	}
+	if (client->lease)
+		(void)weir_pool_store_revoke(client->store, client->lease, NULL);
+	client->lease = 0;
+	return rc;
+}
+
+int weir_pool_client_keep(struct weir_pool_client *client, struct weir_error *error)
+{
+	if (!client->lease)
+		return weir_error_set(error, -EINVAL, "no volume is open");
+	return weir_pool_store_keep(client->store, client->lease, error);
+}

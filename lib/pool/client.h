@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A client's view of a pool: reads the map, waits for its next version, opens volumes, and reports
+ * to the coordinator. Errors besides those named are the store's: see store.h. When the store does
+ * not answer (-EHOSTUNREACH), a client goes on with the map that it has.
+ *
+ * Context of all: any thread, one at a time for each client. All may block, for a few seconds.
+ */
+#ifndef WEIR_LIB_POOL_CLIENT_H
+#define WEIR_LIB_POOL_CLIENT_H
+
+#include "core/pool/map.h"
+#include "lib/pool/store.h"
+
+struct weir_pool_client;
+
+/**
+ * weir_pool_client_open() - find a pool; contacts nobody yet
+ * @pool: "etcd:http://h1:2379,h2:2379/NAME", "file:PATH", or NAME, also as "pool:NAME"
+ * @client: receives the client; the caller owes a weir_pool_client_close()
+ * @error: may be NULL
+ *
+ * A NAME stands for the line in the file NAME of the folder $WEIR_POOLS, or else of
+ * ~/.config/weir/pools or /etc/weir/pools.
+ *
+ * Return: 0; -EINVAL; -ENOENT no such name or folder; -ENOMEM.
+ */
+int weir_pool_client_open(const char *pool, struct weir_pool_client **client,
+			  struct weir_error *error);
+
+/* Also closes the volume, if one is open. */
+void weir_pool_client_close(struct weir_pool_client *client);
+
+/* The store, for functions of store.h. */
+struct weir_pool_store *weir_pool_client_store(struct weir_pool_client *client);
+
+/**
+ * weir_pool_client_read() - read the map
+ * @client: the client
+ * @map: receives the map; unchanged on failure
+ * @error: may be NULL
+ *
+ * Return: 0; -ENOENT the pool does not exist; -EPROTO; -EPROTONOSUPPORT.
+ */
+int weir_pool_client_read(struct weir_pool_client *client, struct weir_pool_map *map,
+			  struct weir_error *error);
+
+/* Waits for a change after @map->revision. Return: 0; -ETIMEDOUT nothing has changed. */
+int weir_pool_client_wait(struct weir_pool_client *client, const struct weir_pool_map *map,
+			  unsigned int timeout_ms, struct weir_error *error);
+
+/**
+ * weir_pool_client_report_failed() - tell the coordinator that a donor does not answer
+ * @client: the client
+ * @donor: the donor's name
+ * @incarnation: the incarnation that does not answer
+ * @error: may be NULL
+ *
+ * The coordinator takes this incarnation out of each group that can be read without it, and raises
+ * the versions. A group that needs it waits for its return.
+ *
+ * Return: 0, also if somebody has reported it before.
+ */
+int weir_pool_client_report_failed(struct weir_pool_client *client, const char *donor,
+				   uint64_t incarnation, struct weir_error *error);
+
+/**
+ * weir_pool_client_report_synced() - a SYNCING member has all data of the open volume
+ * @client: the client
+ * @group: number of the group
+ * @donor: the member's name
+ * @incarnation: the member's incarnation
+ * @error: may be NULL
+ *
+ * Once each volume of the scheme that has data says so, the member becomes SERVING.
+ */
+int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t group,
+				   const char *donor, uint64_t incarnation,
+				   struct weir_error *error);
+
+/**
+ * weir_pool_client_open_volume() - open a volume, for one client at a time
+ * @client: the client
+ * @volume: its name
+ * @map: receives the map as it is after the volume was opened: the first write must use this map
+ *	or a newer one
+ * @error: may be NULL
+ *
+ * The client owes a weir_pool_client_keep() at least every third of @map->lease_ms.
+ *
+ * Return: 0; -ENOENT no such pool or volume; -EBUSY another client has the volume open; -EAGAIN
+ *	the groups are not made yet: too few donors, or no coordinator; try again.
+ */
+int weir_pool_client_open_volume(struct weir_pool_client *client, const char *volume,
+				 struct weir_pool_map *map, struct weir_error *error);
+
+/*
+ * Prolongs the claim on the open volume. Return: 0; -ESTALE the claim is over: another client may
+ * have the volume, and this one must write no more.
+ */
+int weir_pool_client_keep(struct weir_pool_client *client, struct weir_error *error);
+
+#endif
