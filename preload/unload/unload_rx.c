@@ -139,6 +139,7 @@ static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 		return;
 	/* The peer's first message is empty and only asks for a return. */
 	if (!rx->core.seen && !wc->byte_len) {
+		rx->is_greeted = true;
 		rx->core.owes = true;
 		return;
 	}

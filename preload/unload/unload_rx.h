@@ -33,6 +33,7 @@ struct tracked_qp;
  * @qp, @cq, @mr, @slots: of this end
  * @program: the program's QP; @pd: handle of its PD; @asked_ns: when its state was last queried
  * @core: state of copies and reports
+ * @is_greeted: the peer has taken our answer, and its first message has arrived
  * @has_failed: the connection to the peer is lost
  * @is_ending: the last return is in flight; @has_ended: the last return has arrived
  */
@@ -49,6 +50,7 @@ struct unload_rx {
 	uint32_t pd;
 	uint64_t asked_ns;
 	struct weir_unload_rx core;
+	bool is_greeted;
 	bool has_failed;
 	bool is_ending;
 	bool has_ended;

@@ -253,10 +253,14 @@ static bool may_be_written(const struct offer_match *m)
 	return m->path.attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE;
 }
 
-/* Neither the peer nor an impostor may replace a working receiver. */
-static bool is_over(const struct unload_rx *rx)
+/*
+ * Neither the peer nor an impostor may replace a working receiver. A receiver that its peer has not
+ * greeted may be the answer to an offer that the peer sent before it started over, and nobody else
+ * will use it.
+ */
+static bool is_replaceable(const struct unload_rx *rx)
 {
-	return rx->has_failed || rx->core.is_refused;
+	return rx->has_failed || rx->core.is_refused || !rx->is_greeted;
 }
 
 /*
@@ -269,7 +273,7 @@ static bool answer_offer(const struct offer_match *m)
 	bool has_answer;
 
 	pthread_mutex_lock(&w->device->lock);
-	if (w->rx && w->rx->offer.nonce != m->offer->nonce && is_over(w->rx)) {
+	if (w->rx && w->rx->offer.nonce != m->offer->nonce && is_replaceable(w->rx)) {
 		unload_rx_retire(w->rx);
 		w->rx = NULL;
 	}
