@@ -4,7 +4,8 @@
  * members. Of two concurrent attachments at least one sees the other, so the limit holds.
  *
  * The kernel returns its list in pieces. If a socket appears or disappears between two pieces, the
- * list may rarely repeat or miss another socket. Datagrams may be duplicated or lost as well.
+ * list may repeat or miss another socket. So we read the list until one reading adds nobody: two
+ * readings in a row rarely miss the same socket.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,11 +49,11 @@ static bool contains_qpn(const uint32_t *qpns, uint32_t num, uint32_t qpn)
 	return false;
 }
 
-/* Returns up to @room members, or -errno if the list cannot be read. */
-static int members(const union ibv_gid *gid, uint32_t *qpns, int room)
+/* Adds members to the @n in @qpns, up to @room. Returns the new number, or -errno. */
+static int add_members(const union ibv_gid *gid, uint32_t *qpns, int n, int room)
 {
 	char line[256], prefix[1 + NAME_CHARS_MAX] = "@";
-	int length = 1 + write_prefix(prefix + 1, gid), n = 0;
+	int length = 1 + write_prefix(prefix + 1, gid);
 	FILE *names = fopen("/proc/net/unix", "re");
 	const char *name;
 	uint32_t qpn;
@@ -66,6 +67,19 @@ static int members(const union ibv_gid *gid, uint32_t *qpns, int room)
 			qpns[n++] = qpn;
 	}
 	fclose(names);
+	return n;
+}
+
+/* Returns up to @room members, or -errno if the list cannot be read. */
+static int members(const union ibv_gid *gid, uint32_t *qpns, int room)
+{
+	int n = add_members(gid, qpns, 0, room), before;
+
+	do {
+		before = n;
+		if (n >= 0)
+			n = add_members(gid, qpns, n, room);
+	} while (n > before);
 	return n;
 }
 
