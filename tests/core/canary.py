@@ -605,7 +605,7 @@ class Copy:
         for part in ("core", "wire", "sim", "softnic/roce", "tests/core", "tests/support"):
             shutil.copytree(pathlib.Path(source) / part, self.root / part)
         self.core = [*sorted((self.root / "core").glob("*/*.c")),
-                     *(self.root / "wire" / name for name in ("control.c", "handshake.c"))]
+                     *sorted((self.root / "wire").glob("*.c"))]
         self.hunt = [*sorted((self.root / "sim/hunt").glob("*.c")),
                      *sorted((self.root / "softnic/roce").glob("*.c")),
                      *(self.root / "sim/event" / name for name in ("event.c", "rng.c"))]
