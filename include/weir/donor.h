@@ -138,6 +138,7 @@ struct weir_donor_info {
 	/* writes that the donor's CPU copied, and writes that it refused */
 	uint64_t unloaded, unload_refused;
 	uint64_t unload_pauses; /* times that clients were told to stop unloading for a while */
+	uint64_t limit_bytes; /* see weir_donor_limit(); lent_bytes may exceed it */
 };
 
 /* Reads a donor's counters. @size: sizeof(*@info). Return: 0; -EINVAL @size is too small. */

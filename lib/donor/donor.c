@@ -220,6 +220,7 @@ int weir_donor_info(struct weir_donor *donor, struct weir_donor_info *given, siz
 	pthread_mutex_lock(&donor->lock);
 	info.memory_bytes = donor->arena.length;
 	info.lent_bytes = donor->arena.taken;
+	info.limit_bytes = donor->arena.limit;
 	info.regions = donor->region_table.nr_lent;
 	pthread_mutex_unlock(&donor->lock);
 	return weir_sized_out(given, size, &info, sizeof(info));

@@ -23,7 +23,7 @@ ENDS_WITH(weir_session_info, pages);
 ENDS_WITH(weir_donor_state, regions);
 ENDS_WITH(weir_region_entry, flags);
 ENDS_WITH(weir_donor_options, reserve);
-ENDS_WITH(weir_donor_info, unload_pauses);
+ENDS_WITH(weir_donor_info, limit_bytes);
 ENDS_WITH(weir_exchange_options, goes_on_arg);
 ENDS_WITH(weir_exchange_info, sleeps);
 ENDS_WITH(weir_mux_options, idle_ns);
