@@ -23,6 +23,7 @@ static const struct cmd {
 	{ "ping", cmd_ping, "measure round trips to a donor" },
 	{ "perf", cmd_perf, "measure speed and cost of a donor's memory" },
 	{ "stat", cmd_stat, "show the counters of softnic, of sessions, or of a donor" },
+	{ "metrics", cmd_metrics, "show these counters as metrics, or serve them over HTTP" },
 	{ "trace", cmd_trace, "show decisions of a program's sessions, and why" },
 	{ "fault", cmd_fault, "inject faults into softnic in a running program" },
 	{ "doctor", cmd_doctor, "check this machine, advise, and prove the path" },

@@ -21,6 +21,7 @@ int cmd_run(int argc, char **argv);
 int cmd_ping(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
+int cmd_metrics(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_fault(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

@@ -110,11 +110,12 @@ int session_list_add_process(struct session_list *find, pid_t pid)
 	return rc;
 }
 
-static bool process_is_mine(int proc, const char *name)
+/* Root sees the processes of all users, others see their own. */
+static bool process_is_visible(int proc, const char *name)
 {
 	struct stat stat;
 
-	return !fstatat(proc, name, &stat, 0) && stat.st_uid == geteuid();
+	return !geteuid() || (!fstatat(proc, name, &stat, 0) && stat.st_uid == geteuid());
 }
 
 int session_list_add_all(struct session_list *find)
@@ -127,7 +128,8 @@ int session_list_add_all(struct session_list *find)
 	if (!proc)
 		return -errno;
 	while (rc != -ENOMEM && (entry = readdir(proc)))
-		if (pid_parse(entry->d_name, &pid) && process_is_mine(dirfd(proc), entry->d_name))
+		if (pid_parse(entry->d_name, &pid) &&
+		    process_is_visible(dirfd(proc), entry->d_name))
 			rc = session_list_add_process(find, pid);
 	closedir(proc);
 	return rc == -ENOMEM ? rc : 0;

@@ -46,7 +46,10 @@ struct session_list {
  */
 int session_list_add_process(struct session_list *find, pid_t pid);
 
-/* The same for all processes of this user. Skips processes that may not be inspected. */
+/*
+ * The same for all processes of this user, or of all users if root asks. Skips processes that may
+ * not be inspected.
+ */
 int session_list_add_all(struct session_list *find);
 
 void session_list_free(struct session_list *find);

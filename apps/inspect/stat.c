@@ -9,10 +9,10 @@
 #include "apps/common/pid.h"
 #include "apps/inspect/cache_pressure.h"
 #include "apps/inspect/session_print.h"
+#include "apps/inspect/softnic_list.h"
 #include "apps/common/size.h"
 #include "apps/common/stop.h"
 #include "apps/common/table.h"
-#include "softnic/control/stat.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -22,7 +22,6 @@
 #include <unistd.h>
 #include <weir/session.h>
 
-#define PROCESSES_MAX 1024
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char usage[] =
@@ -39,26 +38,26 @@ struct stat_options {
 	uint64_t entries; /* size of a NIC's translation cache; 0: as the session was configured */
 };
 
-static void print_processes(const struct softnic_process *processes, size_t count)
+static void print_processes(const struct softnic_list *softnic)
 {
 	static const char *const heads[] = { "process",	 "pid",	     "QPs",	  "MRs",
 					     "send WRs", "recv WRs", "doorbells", "completions",
 					     "events",	 "written",  "read",	  "sent" };
 	struct text_table table;
 
-	if (!count)
+	if (!softnic->count)
 		return;
 	table_init(&table, LENGTH(heads));
 	for (size_t i = 0; i < LENGTH(heads); i++)
 		table_add(&table, "%s", heads[i]);
-	for (size_t i = 0; i < count; i++) {
-		const struct softnic_counters *c = &processes[i].counters;
+	for (size_t i = 0; i < softnic->count; i++) {
+		const struct softnic_counters *c = &softnic->process[i].counters;
 		const uint64_t plain[] = { c->qps,	 c->mrs,	 c->send_wrs, c->recv_wrs,
 					   c->doorbells, c->completions, c->cq_events };
 		const uint64_t bytes[] = { c->write_bytes, c->read_bytes, c->send_bytes };
 
-		table_add(&table, "%s", processes[i].comm);
-		table_add(&table, "%d", processes[i].pid);
+		table_add(&table, "%s", softnic->process[i].comm);
+		table_add(&table, "%d", softnic->process[i].pid);
 		for (size_t k = 0; k < LENGTH(plain); k++)
 			table_add(&table, "%" PRIu64, plain[k]);
 		for (size_t k = 0; k < LENGTH(bytes); k++)
@@ -68,30 +67,31 @@ static void print_processes(const struct softnic_process *processes, size_t coun
 	table_fini(&table);
 }
 
-static void print_all(const struct softnic_process *processes, size_t count,
-		      const struct session_list *find)
+static void print_all(const struct softnic_list *softnic, const struct session_list *find)
 {
-	if (!count && !find->count)
+	if (!softnic->count && !find->count)
 		puts("no process of yours has softnic or a session open");
-	print_processes(processes, count);
-	if (count && find->count)
+	print_processes(softnic);
+	if (softnic->count && find->count)
 		putchar('\n');
 	session_print_table(find);
 }
 
-static void print_all_json(const struct softnic_process *processes, size_t count,
-			   const struct session_list *find, uint64_t entries)
+static void print_all_json(const struct softnic_list *softnic, const struct session_list *find,
+			   uint64_t entries)
 {
 	struct json json;
 
 	json_begin(&json, stdout);
 	json_string(&json, "device", "softnic0");
 	json_open_array(&json, "processes");
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < softnic->count; i++) {
+		const struct softnic_process *process = &softnic->process[i];
+
 		json_open_object(&json, NULL);
-		json_uint(&json, "pid", (uint64_t)processes[i].pid);
-		json_string(&json, "process", processes[i].comm);
-#define PRINT_COUNTER(name, help) json_uint(&json, #name, processes[i].counters.name);
+		json_uint(&json, "pid", (uint64_t)process->pid);
+		json_string(&json, "process", process->comm);
+#define PRINT_COUNTER(name, help) json_uint(&json, #name, process->counters.name);
 		SOFTNIC_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
 		json_close(&json);
@@ -103,23 +103,17 @@ static void print_all_json(const struct softnic_process *processes, size_t count
 
 static int stat_host(const struct stat_options *options)
 {
-	struct softnic_process *processes = calloc(PROCESSES_MAX, sizeof(*processes));
+	struct softnic_list softnic;
 	struct session_list find = { 0 };
-	size_t count;
-	int rc;
+	int rc = softnic_list_take(&softnic);
 
-	if (!processes)
-		return failure(options->cmd, "out of memory");
-	rc = softnic_stat(processes, PROCESSES_MAX, &count);
-	for (size_t i = 0; !rc && i < count; i++)
-		pid_clean_comm(processes[i].comm);
 	if (!rc)
 		rc = session_list_add_all(&find);
 	if (!rc && options->json)
-		print_all_json(processes, count, &find, options->entries);
+		print_all_json(&softnic, &find, options->entries);
 	else if (!rc)
-		print_all(processes, count, &find);
-	free(processes);
+		print_all(&softnic, &find);
+	softnic_list_free(&softnic);
 	session_list_free(&find);
 	return rc ? failure(options->cmd, "cannot query the processes of this host: %s",
 			    strerror(-rc)) :

@@ -22,10 +22,12 @@
 #include <stdint.h>
 #include <weir/weir.h>
 
+#include "apps/metrics/metrics_server.h"
 #include "apps/mount/fuse/affinity.h"
 #include "apps/mount/deferred_work.h"
 #include "apps/mount/inode/inode.h"
 #include "apps/mount/fuse/loop.h"
+#include "apps/mount/fuse/operation_time.h"
 #include "apps/mount/donor/sharing.h"
 #include "apps/mount/donor/volume.h"
 
@@ -42,6 +44,7 @@ struct mount_options {
 	bool foreground;
 	bool read_only;
 	bool allow_other;
+	struct metrics_options metrics;
 };
 
 struct mount {
@@ -55,6 +58,9 @@ struct mount {
 	struct deferred_queue deferred;
 	struct loop loop;
 	struct affinity caller;
+	struct operation_time operation_time;
+	struct metrics_server *metrics_server;
+	atomic_bool is_down; /* the donor is gone for good */
 	atomic_ulong changes; /* number of changes of names or attributes by this client */
 	atomic_uint in_flight; /* transfers, and calls without a waiter */
 	bool background; /* log to syslog */

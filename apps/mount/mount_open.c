@@ -13,6 +13,7 @@
 
 #include "apps/common/cmd.h"
 #include "apps/mount/donor/call.h"
+#include "apps/mount/mount_metrics.h"
 #include "apps/mount/fuse/ops.h"
 #include "apps/mount/mountpoint.h"
 #include "apps/mount/fuse/privilege.h"
@@ -61,8 +62,9 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *answ
 
 static void on_down(void *arg, int status)
 {
-	const struct mount *m = arg;
+	struct mount *m = arg;
 
+	atomic_store(&m->is_down, true);
 	mount_log(m, LOG_ERR,
 		  "the donor %s is gone (%s): every operation on %s fails with EIO from now on; "
 		  "unmount it with: umount %s",
@@ -176,6 +178,8 @@ int mount_open(struct mount *m, const struct mount_options *options)
 	int status;
 
 	m->options = options;
+	if (options->metrics.address)
+		operation_time_init(&m->operation_time);
 	if (inodes_init(&m->inodes) || deferred_queue_init(&m->deferred) || sharing_init(&m->share))
 		return failure(options->cmd, "out of memory or descriptors");
 	status = open_session(m);
@@ -183,6 +187,9 @@ int mount_open(struct mount *m, const struct mount_options *options)
 		status = join_donor(m);
 	if (!status)
 		status = mount_fuse(m);
+	if (!status)
+		status = metrics_server_open(&m->metrics_server, options->cmd, &options->metrics,
+					     mount_metrics_collect, m);
 	if (status)
 		mount_close(m);
 	else
@@ -243,6 +250,7 @@ static void drain_in_flight(struct mount *m)
 
 void mount_close(struct mount *m)
 {
+	metrics_server_close(m->metrics_server);
 	if (m->fuse)
 		loop_stop(m);
 	if (m->session) {

@@ -7,7 +7,10 @@
 #include "apps/common/size.h"
 
 #include "apps/lend.h"
+#include "apps/metrics/host_metrics.h"
+#include "apps/metrics/metrics_server.h"
 #include "apps/serve/available_memory.h"
+#include "apps/serve/donor_metrics.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
@@ -46,6 +49,8 @@ struct serve {
 	enum weir_log_level log_level;
 	unsigned int nr_keys, key_clients, cpu_percent, keepalive;
 	bool reserve, no_reserve, no_huge_pages, json;
+	struct metrics_options metrics;
+	struct metrics_server *metrics_server;
 	struct fs_tenants tenants;
 	struct weir_donor *donor;
 };
@@ -102,6 +107,7 @@ static const struct cmdline_option serve_options[] = {
 	{ "log-level", 0, "LEVEL", "error, warning, info (the default) or debug",
 	  CMDLINE_CHOICE(struct serve, log_level, log_level_names) },
 	{ "json", 'j', NULL, "print the ready line as JSON", CMDLINE_FLAG(struct serve, json) },
+	METRICS_OPTIONS(struct serve, metrics),
 	DEVICE_OPTION(struct serve, wanted),
 	{ NULL },
 };
@@ -208,6 +214,23 @@ static int open_donor(struct serve *serve)
 	return 0;
 }
 
+static void close_donor(struct serve *serve)
+{
+	metrics_server_close(serve->metrics_server);
+	weir_donor_close(serve->donor);
+	tenants_fini(&serve->tenants);
+}
+
+/* Without memory or descriptors a group is missing for once. */
+static void collect_metrics(struct exposition *x, void *arg)
+{
+	struct serve *serve = arg;
+
+	build_metrics_collect(x);
+	(void)donor_metrics_collect(x, &serve->tenants);
+	(void)softnic_metrics_collect(x, getpid());
+}
+
 static void say_ready(const struct serve *serve)
 {
 	struct weir_donor_info info;
@@ -271,13 +294,18 @@ static int run_until_signal(struct serve *serve)
 	status = open_donor(serve);
 	if (status)
 		return status;
+	status = metrics_server_open(&serve->metrics_server, serve->cmd, &serve->metrics,
+				     collect_metrics, serve);
+	if (status) {
+		close_donor(serve);
+		return status;
+	}
 	say_ready(serve);
 	sig = wait_end(serve, &all);
 	/* A second signal kills. LEND_SIGNAL stays blocked. */
 	sigprocmask(SIG_UNBLOCK, &ends, NULL);
 	log_event(WEIR_LOG_INFO, "stopping signal=%d", sig);
-	weir_donor_close(serve->donor);
-	tenants_fini(&serve->tenants);
+	close_donor(serve);
 	return EXIT_OK;
 }
 

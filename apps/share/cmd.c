@@ -4,6 +4,8 @@
 #include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
+#include "apps/metrics/host_metrics.h"
+#include "apps/metrics/metrics_server.h"
 #include "apps/share/daemon.h"
 
 
@@ -32,6 +34,7 @@ static const char notes[] =
 struct share_command {
 	const char *cmd, *socket, *listen, *key_path, *config, *wanted, *device;
 	struct weir_key *key;
+	struct metrics_options metrics;
 	bool json;
 };
 
@@ -50,6 +53,7 @@ static const struct cmdline_option share_options[] = {
 	  CMDLINE_TEXT(struct share_command, config) },
 	{ "json", 'j', NULL, "print the ready line as JSON",
 	  CMDLINE_FLAG(struct share_command, json) },
+	METRICS_OPTIONS(struct share_command, metrics),
 	DEVICE_OPTION(struct share_command, wanted),
 	{ NULL },
 };
@@ -127,9 +131,20 @@ static int open_all(const struct share_command *c, struct share_daemon *share)
 							     EXIT_OK;
 }
 
-static int run(const struct share_command *c)
+/* Without memory or descriptors a group is missing for once. */
+static void collect_metrics(struct exposition *x, void *arg)
+{
+	const struct share_command *c = arg;
+
+	build_metrics_collect(x);
+	(void)share_metrics_collect(x, c->socket);
+	(void)softnic_metrics_collect(x, getpid());
+}
+
+static int run(struct share_command *c)
 {
 	struct share_daemon share = { 0 };
+	struct metrics_server *metrics;
 	sigset_t set;
 	int sig, status;
 
@@ -143,10 +158,16 @@ static int run(const struct share_command *c)
 	status = open_all(c, &share);
 	if (status)
 		return status;
+	status = metrics_server_open(&metrics, c->cmd, &c->metrics, collect_metrics, c);
+	if (status) {
+		share_daemon_close(&share);
+		return status;
+	}
 	say_ready(c, &share);
 	while (sigwait(&set, &sig) || sig == SIGHUP)
 		reload(c, &share);
 	sigprocmask(SIG_UNBLOCK, &set, NULL); /* a second signal ends it at once */
+	metrics_server_close(metrics);
 	share_daemon_close(&share);
 	return EXIT_OK;
 }

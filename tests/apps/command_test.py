@@ -25,6 +25,7 @@ COMMANDS = (
     "ping",
     "perf",
     "stat",
+    "metrics",
     "trace",
     "fault",
     "doctor",

@@ -172,6 +172,8 @@ static void finish_io(struct io *io, int rc)
 		inode_wrote(io->inode, io->offset + io->length, io->length);
 	inode_leave(io->inode);
 	affinity_io_end(&m->caller);
+	operation_time_end(&m->operation_time, io->write ? OPERATION_WRITE : OPERATION_READ,
+			   io->begun_ns);
 	if (rc)
 		fuse_reply_err(io->req, -rc);
 	else if (io->write)
@@ -237,6 +239,7 @@ static void transfer(fuse_req_t req, size_t size, off_t offset, struct fuse_file
 		.direct = fi->flags & O_DIRECT,
 		.append = write && !fi->writepage && atomic_load(&mount_of(req)->share.shared) &&
 			  (fi->flags & (O_APPEND | O_DIRECT)) == O_APPEND,
+		.begun_ns = operation_time_begin(&mount_of(req)->operation_time),
 		.offset = (uint64_t)offset,
 		.length = size,
 	};

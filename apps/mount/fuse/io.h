@@ -17,6 +17,7 @@ struct io {
 	bool begun;
 	bool moved; /* an append, to the donor's end of the file */
 	bool sequential; /* a write that continues the previous one */
+	uint64_t begun_ns; /* for metrics */
 	uint64_t offset; /* in the file */
 	uint64_t length;
 	uint64_t done; /* bytes completed or in flight */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
+#include <linux/fuse.h>
 #include <signal.h>
 
 #include "apps/mount/mount.h"
@@ -70,6 +71,17 @@ static void put_current(struct mount *m)
 		buffer_put(m, buffer);
 }
 
+/* Reads and writes end later, in io.c. */
+static void serve_request(struct mount *m, const struct fuse_buf *request)
+{
+	const uint32_t opcode = ((const struct fuse_in_header *)request->mem)->opcode;
+	uint64_t begun_ns = operation_time_begin(&m->operation_time);
+
+	fuse_session_process_buf(m->fuse, request);
+	if (opcode != FUSE_READ && opcode != FUSE_WRITE)
+		operation_time_end(&m->operation_time, OPERATION_METADATA, begun_ns);
+}
+
 int loop_first(struct mount *m)
 {
 	struct fuse_buf request;
@@ -87,7 +99,7 @@ static void *loop_run(void *arg)
 	struct fuse_buf request;
 
 	while (receive(m, &request))
-		fuse_session_process_buf(m->fuse, &request);
+		serve_request(m, &request);
 	put_current(m);
 	fuse_session_exit(m->fuse);
 	atomic_fetch_sub(&m->loop.running, 1);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Metrics that can be read from outside a process, by the means of weir stat and weir top: those of
+ * sessions, of softnic, and of the tenants of weir share.
+ */
+#ifndef WEIR_APPS_METRICS_HOST_METRICS_H
+#define WEIR_APPS_METRICS_HOST_METRICS_H
+
+#include "apps/metrics/exposition.h"
+
+#include <sys/types.h>
+
+extern const struct metric_group build_metrics, session_metrics, softnic_metrics, share_metrics;
+
+/*
+ * Each writes its group. @pid: only this process; 0: all processes of this user, or of all users
+ * if root asks. Return: 0; -ENOMEM; errors of /proc and socket(2).
+ */
+int session_metrics_collect(struct exposition *x, pid_t pid);
+int softnic_metrics_collect(struct exposition *x, pid_t pid);
+
+/*
+ * Writes the tenants of the weir share at @socket that this user may see; none if nobody listens
+ * there. Return: 0; errors of share_snapshot_take().
+ */
+int share_metrics_collect(struct exposition *x, const char *socket);
+
+/* Writes the version of this command. */
+void build_metrics_collect(struct exposition *x);
+
+#endif

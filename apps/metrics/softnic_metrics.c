@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/metrics/host_metrics.h"
+
+#include "apps/inspect/softnic_list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Name and type for each counter of SOFTNIC_COUNTERS. */
+#define SOFTNIC_doorbells "weir_softnic_doorbells_total", METRIC_COUNTER
+#define SOFTNIC_send_wrs "weir_softnic_send_work_requests_total", METRIC_COUNTER
+#define SOFTNIC_recv_wrs "weir_softnic_receive_work_requests_total", METRIC_COUNTER
+#define SOFTNIC_completions "weir_softnic_completions_total", METRIC_COUNTER
+#define SOFTNIC_cq_events "weir_softnic_completion_events_total", METRIC_COUNTER
+#define SOFTNIC_writes "weir_softnic_writes_total", METRIC_COUNTER
+#define SOFTNIC_reads "weir_softnic_reads_total", METRIC_COUNTER
+#define SOFTNIC_sends "weir_softnic_sends_total", METRIC_COUNTER
+#define SOFTNIC_atomics "weir_softnic_atomics_total", METRIC_COUNTER
+#define SOFTNIC_write_bytes "weir_softnic_written_bytes_total", METRIC_COUNTER
+#define SOFTNIC_read_bytes "weir_softnic_read_bytes_total", METRIC_COUNTER
+#define SOFTNIC_send_bytes "weir_softnic_sent_bytes_total", METRIC_COUNTER
+#define SOFTNIC_receives "weir_softnic_receives_total", METRIC_COUNTER
+#define SOFTNIC_receive_bytes "weir_softnic_received_bytes_total", METRIC_COUNTER
+#define SOFTNIC_errors "weir_softnic_failed_completions_total", METRIC_COUNTER
+#define SOFTNIC_rnr_naks "weir_softnic_receiver_not_ready_total", METRIC_COUNTER
+#define SOFTNIC_packets_out "weir_softnic_transmitted_packets_total", METRIC_COUNTER
+#define SOFTNIC_packets_in "weir_softnic_accepted_packets_total", METRIC_COUNTER
+#define SOFTNIC_refused "weir_softnic_refused_packets_total", METRIC_COUNTER
+#define SOFTNIC_retransmitted "weir_softnic_retransmitted_packets_total", METRIC_COUNTER
+#define SOFTNIC_duplicates "weir_softnic_duplicate_packets_total", METRIC_COUNTER
+#define SOFTNIC_gaps "weir_softnic_gap_packets_total", METRIC_COUNTER
+#define SOFTNIC_mrs "weir_softnic_memory_regions", METRIC_GAUGE
+#define SOFTNIC_qps "weir_softnic_queue_pairs", METRIC_GAUGE
+
+#define COUNTER(name, help) { SOFTNIC_##name, help, offsetof(struct softnic_counters, name) },
+
+static const struct metric metrics[] = {
+	SOFTNIC_COUNTERS(COUNTER){ NULL },
+};
+
+const struct metric_group softnic_metrics = {
+	.title = "softnic",
+	.labels = "`pid` and `process`",
+	.metrics = metrics,
+};
+
+int softnic_metrics_collect(struct exposition *x, pid_t pid)
+{
+	struct softnic_list list;
+	struct metric_row *rows;
+	size_t nr = 0;
+	int rc = softnic_list_take(&list);
+
+	if (rc)
+		return rc;
+	rows = calloc(list.count + 1, sizeof(*rows));
+	for (size_t i = 0; rows && i < list.count; i++) {
+		const struct softnic_process *process = &list.process[i];
+
+		if (pid && process->pid != pid)
+			continue;
+		rows[nr].values = &process->counters;
+		metric_label(&rows[nr], "pid", "%d", process->pid);
+		metric_label(&rows[nr++], "process", "%s", process->comm);
+	}
+	if (rows)
+		exposition_group(x, &softnic_metrics, rows, nr);
+	rc = rows ? 0 : -ENOMEM;
+	free(rows);
+	softnic_list_free(&list);
+	return rc;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/mount/mount_metrics.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "apps/metrics/host_metrics.h"
+#include "apps/mount/mount.h"
+
+struct mount_values {
+	uint64_t is_up, in_flight, inodes, threads, waiting, shared;
+};
+
+#define MOUNT(name, help, field)                                                             \
+	{                                                                                    \
+		"weir_mount_" name, METRIC_GAUGE, help, offsetof(struct mount_values, field) \
+	}
+
+static const struct metric of_mount[] = {
+	MOUNT("up", "1 while the donor is connected or may come back, 0 once it is gone", is_up),
+	MOUNT("in_flight_operations", "reads, writes and calls to the donor in flight", in_flight),
+	MOUNT("inodes", "inodes that the kernel knows", inodes),
+	MOUNT("threads", "threads that receive the kernel's requests", threads),
+	MOUNT("waiting_threads", "threads that wait for the donor beyond the timeout", waiting),
+	MOUNT("shared", "1 if other clients have mounted the file system, too, else 0", shared),
+	{ NULL },
+};
+
+const struct metric_group mount_metrics = {
+	.title = "Mounts",
+	.labels = "`mountpoint` and `donor`",
+	.metrics = of_mount,
+};
+
+static const struct metric of_operations[] = {
+	{ "weir_mount_operation_duration_seconds", METRIC_HISTOGRAM_NS,
+	  "time from the receipt of a request of the kernel to the reply", 0 },
+	{ NULL },
+};
+
+const struct metric_group operation_metrics = {
+	.title = "Operations of a mount",
+	.labels = "`mountpoint`; `operation`, which is `read`, `write` or `metadata`",
+	.metrics = of_operations,
+};
+
+static void write_mount(struct exposition *x, struct mount *m)
+{
+	struct mount_values values = {
+		.is_up = !atomic_load(&m->is_down),
+		.in_flight = atomic_load(&m->in_flight),
+		.threads = atomic_load(&m->loop.threads),
+		.waiting = atomic_load(&m->loop.waiting),
+		.shared = atomic_load(&m->share.shared),
+	};
+	struct metric_row row = { .values = &values };
+
+	pthread_mutex_lock(&m->inodes.lock);
+	values.inodes = m->inodes.nr;
+	pthread_mutex_unlock(&m->inodes.lock);
+	metric_label(&row, "mountpoint", "%s", m->options->mountpoint);
+	metric_label(&row, "donor", "%s", m->options->donor);
+	exposition_group(x, &mount_metrics, &row, 1);
+}
+
+static void write_operations(struct exposition *x, struct mount *m)
+{
+	static const char *const names[OPERATION_KINDS] = { "read", "write", "metadata" };
+	static struct weir_histogram copies[OPERATION_KINDS]; /* one collection at a time */
+	struct metric_row rows[OPERATION_KINDS] = { 0 };
+
+	pthread_mutex_lock(&m->operation_time.lock);
+	memcpy(copies, m->operation_time.duration_ns, sizeof(copies));
+	pthread_mutex_unlock(&m->operation_time.lock);
+	for (int i = 0; i < OPERATION_KINDS; i++) {
+		rows[i].values = &copies[i];
+		metric_label(&rows[i], "mountpoint", "%s", m->options->mountpoint);
+		metric_label(&rows[i], "operation", "%s", names[i]);
+	}
+	exposition_group(x, &operation_metrics, rows, OPERATION_KINDS);
+}
+
+/* Without memory or descriptors a group is missing for once. */
+void mount_metrics_collect(struct exposition *x, void *arg)
+{
+	struct mount *m = arg;
+
+	build_metrics_collect(x);
+	write_mount(x, m);
+	write_operations(x, m);
+	(void)session_metrics_collect(x, getpid());
+	(void)softnic_metrics_collect(x, getpid());
+}

@@ -1,0 +1,491 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Metrics: their formats, where they are served, and that something moves each of them.
+
+metrics_test.py host|mount|wire WEIR MOVER
+
+"host" needs nothing but softnic; "mount" mounts file systems; "wire" makes network namespaces.
+Between them, they cover each metric that 'weir metrics --describe' knows.
+"""
+import collections
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PART, WEIR, MOVER = sys.argv[1], *(os.path.abspath(path) for path in sys.argv[2:4])
+del sys.argv[1:4]
+PATIENCE = 90
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+NAME = re.compile(r"^\| `(\w+)` \|", re.M)
+SAMPLE = re.compile(r"^(\w+?)(?:_bucket|_sum|_count)?(\{.*\})? ([\d.e+-]+)$")
+
+# Metrics that no program can move here, and the test that moves them.
+ELSEWHERE = {
+    "weir_donor_huge_pages": "softnic's clients cannot map huge pages: always 0",
+    "weir_donor_refused_unloaded_writes_total": "tests/lib/donor has the hostile client",
+    "weir_softnic_refused_packets_total": "tests/softnic/roce sends packets that are refused",
+    "weir_donor_info": "its labels are compared",
+    "weir_build_info": "its label is compared",
+}
+# The packets' counters move between hosts only.
+PACKETS = re.compile(r"weir_softnic_\w+_packets_total")
+
+
+def environment(**more):
+    kept = {name: value for name, value in os.environ.items()
+            if name not in ("LD_PRELOAD", "WEIR_SHARE", "WEIR_SOFTNIC")}
+    return dict(kept, WEIR_DEVICE="softnic", **more)
+
+
+def weir(*words, **more):
+    return subprocess.run([WEIR, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=PATIENCE, check=False, env=environment(**more))
+
+
+def catalogue():
+    return set(NAME.findall(weir("metrics", "--describe").stdout))
+
+
+def part_of(name):
+    if name.startswith(("weir_mount_", "weir_file_server_", "weir_donor_messages_")):
+        return "mount"
+    return "wire" if PACKETS.match(name) else "host"
+
+
+def request(where, target="/metrics", accept="*/*", method="GET"):
+    """An HTTP request to "unix:PATH" or to a URL. Returns status, headers and body."""
+    if where.startswith("unix:"):
+        link = socket.socket(socket.AF_UNIX)
+        link.settimeout(PATIENCE)
+        link.connect(where[5:])
+    else:
+        scheme, address = where.removesuffix("/metrics").split("://")
+        host, port = address.rsplit(":", 1)
+        link = socket.create_connection((host.strip("[]"), int(port)), PATIENCE)
+        if scheme == "https":
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            link = context.wrap_socket(link)
+    with link:
+        link.sendall(f"{method} {target} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n"
+                     "Connection: close\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: link.recv(65536), b"")).decode()
+    head, body = answer.split("\r\n\r\n", 1)
+    status, *headers = head.split("\r\n")
+    return int(status.split()[1]), dict(line.split(": ", 1) for line in headers), body
+
+
+class Board:
+    """The samples seen of each metric: the values of each of its label sets, in time."""
+
+    def __init__(self):
+        self.seen = collections.defaultdict(lambda: collections.defaultdict(set))
+
+    def note(self, text):
+        for line in text.splitlines():
+            match = SAMPLE.match(line)
+            if match and not line.startswith("#"):
+                self.seen[match[1]][match[2]].add(float(match[3]))
+
+    def moved(self, name):
+        """A counter begins at 0; a gauge has to change."""
+        series = self.seen[name].values()
+        if name.endswith("_total") or name.endswith("_duration_seconds"):
+            return any(value for values in series for value in values)
+        return any(len(values) > 1 for values in series) or \
+            len({value for values in series for value in values}) > 1
+
+
+class Programs(unittest.TestCase):
+    """Starts programs, and ends them after the test."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="weir-metrics-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.board = Board()
+
+    def start(self, *words, prefix=(), name="log", **more):
+        log = open(os.path.join(self.folder, name), "w+", encoding="utf-8")
+        self.addCleanup(log.close)
+        child = subprocess.Popen([*prefix, *words], stdin=subprocess.PIPE, stdout=log, stderr=log,
+                                 env=environment(**more))
+        self.addCleanup(self.end, child)
+        child.log = log.name
+        return child
+
+    def end(self, child, number=signal.SIGTERM):
+        child.stdin.close()
+        if child.poll() is None:
+            child.send_signal(number)
+        try:
+            child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            raise
+
+    def told(self, child, pattern):
+        """The match of a line that the child prints sooner or later."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            text = pathlib.Path(child.log).read_text(encoding="utf-8")
+            match = re.search(pattern, text, re.M)
+            if match:
+                return match[1] if match.lastindex else match[0]
+            self.assertIsNone(child.poll(), text)
+            time.sleep(0.02)
+        self.fail(f"{child.args}: {text}")
+
+    def serve(self, *words, name="serve", **more):
+        child = self.start(WEIR, "serve", "--listen", "127.0.0.1:0", "--metrics",
+                           f"unix:{self.folder}/{name}", *words, name=name + ".log", **more)
+        child.address = self.told(child, r"^ready (.*)$")
+        child.metrics = self.told(child, r"metrics at (.*)$")
+        return child
+
+    def until_moved(self, names, *sources, mover=None):
+        """Scrapes until all of the metrics have moved, while the program @mover runs."""
+        deadline = time.monotonic() + PATIENCE
+        left = set(names)
+        while left:
+            for source in sources:
+                self.board.note(request(source)[2])
+            left = {name for name in left if not self.board.moved(name)}
+            if left and mover and mover.poll() is not None:
+                self.fail(f"{mover.args}: {pathlib.Path(mover.log).read_text(encoding='utf-8')}")
+            self.assertLess(time.monotonic(), deadline, f"these stand still: {sorted(left)}")
+            time.sleep(0.05)
+
+    def covers(self, part, names):
+        wanted = {name for name in catalogue() if part_of(name) == part} - set(ELSEWHERE)
+        self.assertEqual(wanted - names, set(), "no test moves these")
+        self.assertEqual(names - wanted, set(), "there are no such metrics")
+
+
+def names_of(prefix, text):
+    return {f"weir_{prefix}_{name}" for name in text.split()}
+
+
+class Formats(Programs):
+    def test_both_formats_are_right(self):
+        donor = self.serve("--memory", "8M", "--no-reserve")
+        perf = self.start(WEIR, "perf", "-S", "0", "--region", "2M", donor.address)
+        host = self.start(WEIR, "metrics", "--listen", "0", name="host")
+        where = self.told(host, "metrics at (.*)$")
+        self.until_moved({"weir_session_requests_total"}, where)
+        for source in (donor.metrics, where):
+            status, headers, text = request(source)
+            self.assertEqual(status, 200)
+            self.assertIn("version=0.0.4", headers["Content-Type"])
+            if shutil.which("promtool"):
+                lint = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
+                                      capture_output=True, timeout=PATIENCE, check=False)
+                self.assertEqual((lint.returncode, lint.stdout + lint.stderr), (0, ""))
+            _, headers, text = request(source, accept=OPENMETRICS)
+            self.assertIn("openmetrics-text", headers["Content-Type"])
+            self.assertTrue(text.endswith("\n# EOF\n"))
+            self.check_openmetrics(text)
+        printed = weir("metrics", "--openmetrics").stdout
+        self.assertIn(f'pid="{perf.pid}"', printed)
+        self.check_openmetrics(printed)
+
+    def check_openmetrics(self, text):
+        try:
+            from prometheus_client.openmetrics import parser
+        except ImportError:
+            self.skipTest("no python3-prometheus-client")
+        families = list(parser.text_string_to_metric_families(text))
+        self.assertTrue(families)
+        self.assertEqual(len({family.name for family in families}), len(families))
+
+    def test_the_page_of_the_reference_is_the_commands(self):
+        page = (ROOT / "docs/reference/metrics.md").read_text(encoding="utf-8")
+        self.assertEqual(weir("metrics", "--describe").stdout, page,
+                         "weir metrics --describe > docs/reference/metrics.md")
+
+    def test_the_version_is_this_weirs(self):
+        version = weir("--version").stdout.split()[1]
+        self.assertIn(f'weir_build_info{{version="{version}"}} 1', weir("metrics").stdout)
+
+
+class Server(Programs):
+    def test_only_metrics_are_served_and_only_read(self):
+        host = self.start(WEIR, "metrics", "--listen", "[::1]:0")
+        where = self.told(host, "metrics at (.*)$")
+        self.assertTrue(where.startswith("http://[::1]:"), where)
+        self.assertEqual(request(where, "/")[0], 404)
+        self.assertEqual(request(where, "/metrics/../etc/passwd")[0], 404)
+        status, headers, _ = request(where, method="DELETE")
+        self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD"))
+        status, headers, body = request(where, method="HEAD")
+        self.assertEqual((status, body), (200, ""))
+        self.assertGreater(int(headers["Content-Length"]), 0)
+
+    def test_a_socket_admits_user_and_group_and_goes_with_the_server(self):
+        path = os.path.join(self.folder, "socket")
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(path)
+        host = self.start(WEIR, "metrics", "--listen", f"unix:{path}")
+        self.told(host, "metrics at ")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o660)
+        second = weir("metrics", "--listen", f"unix:{path}")
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("Address already in use", second.stderr)
+        self.assertEqual(request(f"unix:{path}")[0], 200)
+        self.end(host)
+        self.assertEqual((host.returncode, os.path.exists(path)), (0, False))
+
+    def test_other_hosts_need_tls(self):
+        refused = weir("metrics", "--listen", "0.0.0.0:0")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("certificate", refused.stderr)
+        pem = os.path.join(self.folder, "pem")
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                               "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=weir", "-days",
+                               "2", "-keyout", pem + ".key", "-out", pem + ".crt"],
+                              capture_output=True, timeout=PATIENCE, check=False)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        with open(pem, "w", encoding="utf-8") as file:
+            file.writelines(pathlib.Path(pem + end).read_text() for end in (".key", ".crt"))
+        host = self.start(WEIR, "metrics", "--listen", "0.0.0.0:0", "--tls", pem)
+        port = self.told(host, r"metrics at https://0\.0\.0\.0:(\d+)/metrics")
+        self.assertEqual(request(f"https://127.0.0.1:{port}")[0], 200)
+        for path, complaint in ((pem + ".none", "No such file"), (pem + ".crt", "no valid")):
+            done = weir("metrics", "--listen", "0", "--tls", path)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(complaint, done.stderr)
+
+    def test_bad_addresses_are_refused(self):
+        for address in ("x", "127.0.0.1", "::1", "127.0.0.1:x", "", ":", "unix:", "123456"):
+            done = weir("metrics", "--listen", address)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("[ADDR:]PORT", done.stderr.replace("a path of", "[ADDR:]PORT"))
+        self.assertEqual(weir("serve", "--metrics-tls", "x").returncode, 2)
+
+
+class Host(Programs):
+    """Donor, sessions, softnic and tenants."""
+
+    def setUp(self):
+        super().setUp()
+        self.key = os.path.join(self.folder, "key")
+        self.assertEqual(weir("key", "new", self.key).returncode, 0)
+        host = self.start(WEIR, "metrics", "--listen", f"unix:{self.folder}/host", name="host.log",
+                          WEIR_SHARE=f"{self.folder}/share")
+        self.host = self.told(host, "metrics at (.*)$")
+
+    @contextlib.contextmanager
+    def perf(self, donor, *words, **more):
+        child = self.start(WEIR, "perf", "-S", "0", "--region", "8M", "--key", self.key, *words,
+                           donor.address, name="perf.log", **more)
+        yield child
+        child.kill()
+        self.end(child)
+
+    def test_each_metric_of_donors_and_sessions_moves(self):
+        donor = self.serve("--memory", "64M", "--no-reserve", "--key", self.key, "--cpu", "1")
+        small = self.serve("--memory", "16M", "--no-reserve", "--key", self.key, name="small")
+        self.assertIn(f'address="{donor.address}",device="softnic0"', request(donor.metrics)[2])
+        rejected = names_of("donor", "rejected_clients_total")
+        self.assertEqual(weir("ping", donor.address).returncode, 1)
+        self.until_moved(rejected, donor.metrics)
+        donors = names_of("donor", "memory_bytes limit_bytes lent_bytes regions clients "
+                          "machine_available_bytes joined_clients_total")
+        self.assertEqual(weir("lend", str(donor.pid), "32M").returncode, 0)
+        common = names_of("session", "requests_total work_requests_total doorbells_total "
+                          "completions_total empty_polls_total read_bytes_total "
+                          "written_bytes_total inlined_work_requests_total "
+                          "in_flight_bytes in_flight_work_requests merged_requests_total "
+                          "chains_total window_waits_total copied_requests_total "
+                          "window_bytes window_max_bytes")
+        with self.perf(donor, "-o", "mix", "-t", "2", "-n", "128", "-s", "4K", "-b", "hybrid", "-m",
+                       "pre", "-w", "64K") as perf:
+            self.until_moved(donors | common - names_of("session", "window_bytes window_max_bytes"),
+                             donor.metrics, small.metrics, self.host, mover=perf)
+        events = names_of("session", "completion_events_total completion_queue_arms_total "
+                          "sleeps_total registered_requests_total split_requests_total "
+                          "window_bytes window_max_bytes")
+        with self.perf(donor, "-l", "event", "-m", "dyn", "-s", "64K", "--fragment", "4K") as perf:
+            self.until_moved(events, self.host, mover=perf)
+        unloading = names_of("session", "unloadable_writes_total hot_writes_total "
+                             "recently_written_pages unloaded_writes_total")
+        with self.perf(donor, "--unload", "frequency", "-p", "zipf", "-s", "64", "--hot-pages",
+                       "4") as perf:
+            self.until_moved(unloading, self.host, mover=perf)
+        full = names_of("session", "unload_refusals_total")
+        with self.perf(small, "--unload", "always", "-s", "64", "-t", "2", "-n", "1024", "-p",
+                       "random") as perf:
+            self.until_moved(full, self.host, mover=perf)
+        paused = names_of("donor", "unloaded_writes_total unload_pauses_total")
+        with self.perf(donor, "--unload", "always", "-s", "64", "-n", "16", "-p",
+                       "random") as perf:
+            self.until_moved(paused, donor.metrics, mover=perf)
+        broken = names_of("session", "failed_work_requests_total retries_total reconnects_total")
+        with self.perf(donor, "-o", "read", "-n", "4", WEIR_SOFTNIC="error_after=1000") as perf:
+            self.until_moved(broken, self.host, mover=perf)
+        self.covers("host", rejected | donors | common | events | unloading | full | paused |
+                    broken | self.SOFTNIC | self.TENANTS)
+
+    SOFTNIC = names_of("softnic", "doorbells_total send_work_requests_total queue_pairs "
+                       "receive_work_requests_total completions_total completion_events_total "
+                       "writes_total reads_total sends_total atomics_total written_bytes_total "
+                       "read_bytes_total sent_bytes_total receives_total received_bytes_total "
+                       "failed_completions_total receiver_not_ready_total memory_regions")
+    TENANTS = names_of("share_tenant", "weight connections connections_limit memory_bytes "
+                       "sent_bytes_total received_bytes_total turns_total waited_seconds_total")
+
+    def test_each_metric_of_softnic_moves(self):
+        donor = self.serve("--memory", "64M", "--no-reserve", "--key", self.key)
+        mover = self.start(WEIR, "run", "-d", "softnic", MOVER, "atomics", donor.address, self.key,
+                           name="mover")
+        self.told(mover, "^ready$")
+        failed = names_of("softnic", "failed_completions_total")
+        with self.perf(donor, "-o", "read", WEIR_SOFTNIC="error_after=1000") as perf:
+            self.until_moved(failed, self.host, mover=perf)
+        with self.perf(donor, "-o", "mix", "-l", "event", WEIR_SOFTNIC="rnr=20") as perf:
+            self.until_moved(self.SOFTNIC - failed, self.host, donor.metrics, mover=perf)
+
+    def test_each_metric_of_tenants_moves(self):
+        config = os.path.join(self.folder, "config")
+        pathlib.Path(config).write_text("default weight 1 rate 4M\n", encoding="utf-8")
+        share = self.start(WEIR, "share", "--socket", f"{self.folder}/share", "--listen",
+                           "127.0.0.1:0", "--config", config, "--metrics",
+                           f"unix:{self.folder}/metrics", name="share.log")
+        own = self.told(share, "metrics at (.*)$")
+        self.told(share, "^ready ")
+        mover = self.start(MOVER, "tenant", name="mover", WEIR_SHARE=f"{self.folder}/share")
+        self.told(mover, "^ready$")
+        self.board.note(request(own)[2])
+        limits = "weight 7 rate 4M connections 9"
+        pathlib.Path(config).write_text(f"default {limits}\n", encoding="utf-8")
+        share.send_signal(signal.SIGHUP)
+        self.until_moved(self.TENANTS, own, self.host)
+
+
+class Mount(Programs):
+    """Mounts, and the file systems of a donor."""
+
+    def mount(self, donor, name, *words):
+        point = os.path.join(self.folder, name)
+        os.mkdir(point)
+        done = weir("mount", *words, "--metrics", f"unix:{point}.metrics", donor.address, point)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(subprocess.run, ["umount", "-l", point], check=False, timeout=PATIENCE)
+        return point, f"unix:{point}.metrics"
+
+    def test_each_metric_moves(self):
+        donor = self.serve("--memory", "64M", "--no-reserve")
+        first, own = self.mount(donor, "first", "--hard", "--timeout", "1")
+        self.board.note(request(own)[2])
+        self.board.note(request(donor.metrics)[2])
+        with open(os.path.join(first, "file"), "wb", buffering=0) as file:
+            file.write(os.urandom(8 << 20))
+        os.posix_fadvise(os.open(file.name, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)
+        self.assertEqual(len(pathlib.Path(file.name).read_bytes()), 8 << 20)
+        files = names_of("file_server", "files taken_bytes used_bytes")
+        files |= names_of("donor", "messages_total")
+        mounts = names_of("mount", "inodes operation_duration_seconds in_flight_operations")
+        reader = self.start("sh", "-c", 'while :; do dd if="$1" of=/dev/null bs=1M iflag=direct; '
+                            "done", "-", file.name, name="reader")
+        self.until_moved(files | mounts, own, donor.metrics, mover=reader)
+        self.end(reader, signal.SIGKILL)
+        second, _ = self.mount(donor, "second")
+        shared = names_of("mount", "shared") | names_of("file_server", "clients")
+        self.until_moved(shared, own, donor.metrics)
+        freed = self.free(donor, first, second)
+        os.kill(donor.pid, signal.SIGSTOP)
+        waiting = subprocess.Popen(["stat", "--", os.path.join(first, "nothing")],
+                                   stderr=subprocess.DEVNULL)
+        self.addCleanup(donor.send_signal, signal.SIGCONT)
+        waits = names_of("mount", "waiting_threads threads")
+        self.until_moved(waits - {"weir_mount_threads"}, own)
+        os.kill(donor.pid, signal.SIGCONT)
+        waiting.wait(PATIENCE)
+        self.end(donor, signal.SIGKILL)
+        up = names_of("mount", "up")
+        self.until_moved(up, own)
+        self.covers("mount", files | mounts | shared | freed | waits | up)
+
+    def free(self, donor, first, second):
+        """Frees data that a stopped client has mapped, so that its bytes are seen on their way."""
+        limbo, dirty = (names_of("file_server", name) for name in ("limbo_bytes", "dirty_bytes"))
+        deadline = time.monotonic() + PATIENCE
+        while not all(self.board.moved(name) for name in limbo | dirty):
+            self.assertLess(time.monotonic(), deadline, limbo | dirty)
+            path = os.path.join(first, "mapped")
+            pathlib.Path(path).write_bytes(bytes(24 << 20))
+            other = self.process_of(second)
+            with open(os.path.join(second, "mapped"), "rb") as reader:
+                self.assertEqual(len(reader.read()), 24 << 20)
+                os.kill(other, signal.SIGSTOP)
+                try:
+                    os.truncate(path, 0)
+                    self.until_moved(limbo, donor.metrics)
+                finally:
+                    os.kill(other, signal.SIGCONT)
+            for _ in range(20):
+                self.board.note(request(donor.metrics)[2])
+        return limbo | dirty
+
+    def process_of(self, point):
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                if words[1:2] == [b"mount"] and os.fsencode(point) in words:
+                    return int(path.parent.name)
+        return self.fail(f"nobody serves {point}")
+
+
+class Wire(Programs):
+    """softnic between two hosts on a network that loses, repeats, reorders and spoils packets."""
+
+    def net(self, *words):
+        return subprocess.run([WEIR, "lab", "net", *words], capture_output=True, text=True,
+                              check=False, timeout=PATIENCE)
+
+    def test_each_counter_of_packets_moves(self):
+        os.environ["WEIR_NET"] = f"metrics{os.getpid()}"
+        up = self.net("up", "2")
+        self.addCleanup(self.net, "down")
+        if up.returncode:
+            self.skipTest(f"no namespaces: {up.stderr.strip()}")
+        key = os.path.join(self.folder, "key")
+        self.assertEqual(weir("key", "new", key).returncode, 0)
+        faults = {"WEIR_SOFTNIC": "loss=2,duplicate=5,reorder=5,corrupt=2,seed=3"}
+        within = [WEIR, "lab", "net", "run"]
+        donor = self.start(WEIR, "serve", "--memory", "64M", "--no-reserve", "--listen",
+                           "10.77.0.1", "--key", key, "--metrics", f"unix:{self.folder}/metrics",
+                           prefix=[*within, "h1", "--"], **faults)
+        own = self.told(donor, "metrics at (.*)$")
+        self.told(donor, "^ready ")
+        host = self.start(WEIR, "metrics", "--listen", f"unix:{self.folder}/host", name="host.log",
+                          prefix=[*within, "h2", "--"])
+        there = self.told(host, "metrics at (.*)$")
+        self.start(WEIR, "perf", "-S", "0", "-o", "mix", "--region", "2M", "--key", key,
+                   "10.77.0.1", name="perf.log", prefix=[*within, "h2", "--"], **faults)
+        packets = {name for name in catalogue() if part_of(name) == "wire"} - set(ELSEWHERE)
+        self.assertGreater(len(packets), 4)
+        self.until_moved(packets, own, there)
+
+
+if __name__ == "__main__":
+    PARTS = {"host": (Formats, Server, Host), "mount": (Mount,), "wire": (Wire,)}
+    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(part)
+                               for part in PARTS[PART])
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
+    if result.skipped and result.testsRun == len(result.skipped):
+        print(f"skipped: {result.skipped[0][1]}")
+        sys.exit(77)
+    sys.exit(not result.wasSuccessful())

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Moves counters that no command of weir moves, then goes on until its standard input ends.
+ *
+ *	mover atomics DONOR KEY	fetches and adds in a region
+ *	mover tenant		sends messages to itself over two muxes of weir share
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <weir/weir.h>
+
+#define SERVICE 1
+
+static void check(int status, const char *what)
+{
+	if (!status)
+		return;
+	fprintf(stderr, "%s: %s\n", what, weir_strerror(status));
+	exit(1);
+}
+
+/* Another process reads the counters until it closes our standard input. */
+static bool is_over(void)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return poll(&in, 1, 0) == 1;
+}
+
+static void say_ready(void)
+{
+	puts("ready");
+	fflush(stdout);
+}
+
+static void atomics(const char *donor, const char *key_path)
+{
+	struct weir_session_options options = { .size = sizeof(options) };
+	struct weir_session *session;
+	struct weir_region *region;
+	struct weir_key *key;
+	uint64_t old;
+
+	check(weir_key_load(key_path, &key, NULL), "load the key");
+	options.key = key;
+	check(weir_session_open(donor, &options, &session, NULL), "open a session");
+	check(weir_region_create(session, NULL, 1 << 20, 0, &region, NULL), "create a region");
+	check(weir_fetch_add(region, 0, 1, &old), "add");
+	say_ready();
+	while (!is_over())
+		poll(NULL, 0, 10);
+	weir_session_close(session);
+	weir_key_free(key);
+}
+
+static struct weir_mux_conn *accept_one(struct weir_mux_listener *listener)
+{
+	struct pollfd in = { .fd = weir_mux_listener_fd(listener), .events = POLLIN };
+	struct weir_mux_conn *conn;
+
+	while (weir_mux_listener_accept(listener, &conn))
+		poll(&in, 1, -1);
+	return conn;
+}
+
+/* Fills the ring, so that its later parts wait for the scheduler. */
+static void fill_and_drain(struct weir_mux_conn *sender, struct weir_mux_conn *receiver)
+{
+	static char text[4096];
+	size_t length, sent = 0;
+	int rc;
+
+	while (!(rc = weir_mux_conn_send(sender, text, sizeof(text), WEIR_MUX_CONN_DONTWAIT)))
+		sent++;
+	check(rc == -EAGAIN ? 0 : rc, "send");
+	while (sent--)
+		check(weir_mux_conn_recv(receiver, text, sizeof(text), &length, 0), "receive");
+}
+
+static void tenant(void)
+{
+	struct weir_mux_conn *sender, *receiver;
+	struct weir_mux_listener *listener;
+	struct weir_mux *server, *client, *idle;
+	struct weir_mux_info info;
+
+	check(weir_mux_open(NULL, &server, NULL), "open the server's mux");
+	check(weir_mux_open(NULL, &client, NULL), "open the client's mux");
+	check(weir_mux_open(NULL, &idle, NULL), "open a mux without connections");
+	check(weir_mux_listen(server, SERVICE, 1, &listener), "listen");
+	weir_mux_info(server, &info, sizeof(info));
+	check(weir_mux_connect(client, info.address, SERVICE, NULL, &sender, NULL), "connect");
+	receiver = accept_one(listener);
+	say_ready();
+	while (!is_over())
+		fill_and_drain(sender, receiver);
+	weir_mux_conn_close(sender);
+	weir_mux_conn_close(receiver);
+	weir_mux_listener_close(listener);
+	weir_mux_close(idle);
+	weir_mux_close(client);
+	weir_mux_close(server);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 4 && !strcmp(argv[1], "atomics"))
+		atomics(argv[2], argv[3]);
+	else if (argc == 2 && !strcmp(argv[1], "tenant"))
+		tenant();
+	else
+		return 2;
+	return 0;
+}
