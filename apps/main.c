@@ -28,6 +28,7 @@ static const struct cmd {
 	{ "fault", cmd_fault, "inject faults into softnic in a running program" },
 	{ "doctor", cmd_doctor, "check this machine, advise, and prove the path" },
 	{ "lab", cmd_lab, "run the papers' experiments on a simulated NIC" },
+	{ "config", cmd_config, "check and show the configuration of services" },
 	{ "key", cmd_key, "make a key that donor and clients share" },
 };
 

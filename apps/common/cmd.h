@@ -29,6 +29,7 @@ int cmd_blk(int argc, char **argv);
 int cmd_share(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_key(int argc, char **argv);
+int cmd_config(int argc, char **argv);
 int cmd_lab(int argc, char **argv);
 
 /**

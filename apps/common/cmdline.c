@@ -2,6 +2,7 @@
 #include "apps/common/cmdline.h"
 #include "apps/common/cmd.h"
 #include "apps/common/number.h"
+#include "apps/config/settings.h"
 #include "apps/common/size.h"
 
 #include <assert.h>
@@ -9,6 +10,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define OPTIONS_MAX 40
@@ -106,6 +108,21 @@ static bool choose(const struct cmdline_option *option, const char *text, unsign
 	return false;
 }
 
+/* A flag has no text on a command line. Elsewhere it is on or off. */
+static bool store_flag(const char *text, bool *flag)
+{
+	static const char *const yes[] = { "true", "yes", "1" };
+	static const char *const no[] = { "false", "no", "0" };
+
+	*flag = !text;
+	for (size_t i = 0; text && i < sizeof(yes) / sizeof(yes[0]); i++) {
+		*flag = !strcmp(text, yes[i]);
+		if (*flag || !strcmp(text, no[i]))
+			return true;
+	}
+	return !text;
+}
+
 /* Return: whether @text is a good value. */
 static bool store(const struct cmdline_option *option, const char *text, void *options)
 {
@@ -114,7 +131,7 @@ static bool store(const struct cmdline_option *option, const char *text, void *o
 
 	switch (option->kind) {
 	case CMDLINE_KIND_FLAG:
-		return *(bool *)at = true;
+		return store_flag(text, at);
 	case CMDLINE_KIND_TEXT:
 		*(const char **)at = text;
 		return true;
@@ -155,12 +172,16 @@ static void list_names(const struct cmdline_option *option, char *text, size_t s
 	}
 }
 
-static int refuse(const char *cmd, const struct cmdline_option *option, const char *text)
+/* @where: what precedes the value: "--memory" */
+static int refuse(const char *cmd, const struct cmdline_option *option, const char *where,
+		  const char *text)
 {
 	char good[128] = "";
 
 	if (option->expected)
 		snprintf(good, sizeof(good), "%s", option->expected);
+	else if (option->kind == CMDLINE_KIND_FLAG)
+		snprintf(good, sizeof(good), "true or false");
 	else if (option->kind == CMDLINE_KIND_CHOICE)
 		list_names(option, good, sizeof(good));
 	else if (option->kind == CMDLINE_KIND_SECONDS)
@@ -173,7 +194,7 @@ static int refuse(const char *cmd, const struct cmdline_option *option, const ch
 			 size_format(option->max).text);
 	else
 		snprintf(good, sizeof(good), "%" PRIu64 " to %" PRIu64, option->min, option->max);
-	return usage_error(cmd, "--%s %s: expected %s", option->name, text, good);
+	return usage_error(cmd, "%s %s: expected %s", where, text, good);
 }
 
 static int check_arguments(const struct cmdline *line, int count, char **argv)
@@ -217,17 +238,87 @@ static int print_completions(const struct cmdline *line, const char *wanted)
 	return EXIT_OK;
 }
 
-int cmdline_parse(const struct cmdline *line, int argc, char **argv, void *options)
+/* An option of the command line, and its argument; NULL: none. */
+struct given {
+	const struct cmdline_option *option;
+	const char *text;
+};
+
+static int store_given(const char *cmd, const struct given *given, void *options)
+{
+	char where[64];
+
+	if (store(given->option, given->text, options))
+		return CMDLINE_PARSED;
+	snprintf(where, sizeof(where), "--%s", given->option->name);
+	return refuse(cmd, given->option, where, given->text);
+}
+
+/* In the file, flags are true or false, and nothing else is. */
+static bool store_setting(const struct setting *setting, void *options)
+{
+	if (setting->line && setting->is_boolean != (setting->option->kind == CMDLINE_KIND_FLAG))
+		return false;
+	return store(setting->option, setting->text, options);
+}
+
+static int apply(const struct cmdline *line, const char *cmd, const struct settings *settings,
+		 const struct setting *setting, void *options)
+{
+	char where[512];
+
+	if (store_setting(setting, options))
+		return CMDLINE_PARSED;
+	settings_where(settings, line, setting, where, sizeof(where));
+	strncat(where, " =", sizeof(where) - strlen(where) - 1);
+	return refuse(cmd, setting->option, where, setting->text);
+}
+
+int cmdline_apply(const struct cmdline *line, const char *cmd, const struct settings *settings,
+		  void *options)
+{
+	int status = CMDLINE_PARSED;
+
+	for (size_t i = 0; i < settings->count && status == CMDLINE_PARSED; i++)
+		status = apply(line, cmd, settings, &settings->values[i], options);
+	return status;
+}
+
+static bool is_given(const struct given *given, size_t count, const struct cmdline_option *option)
+{
+	for (size_t i = 0; i < count; i++)
+		if (given[i].option == option)
+			return true;
+	return false;
+}
+
+/* The options that the command line does not have, from elsewhere. */
+static int apply_others(const struct cmdline *line, const char *cmd, const struct given *given,
+			size_t count, void *options)
+{
+	struct settings settings;
+	int status;
+
+	if (!line->section)
+		return CMDLINE_PARSED;
+	status = settings_load(&settings, cmd, line, settings_path());
+	for (size_t i = 0; i < settings.count && status == CMDLINE_PARSED; i++)
+		if (!is_given(given, count, settings.values[i].option))
+			status = apply(line, cmd, &settings, &settings.values[i], options);
+	return status;
+}
+
+/* Return: CMDLINE_PARSED, or an exit status after a message or --help. */
+static int collect(const struct cmdline *line, int argc, char **argv, struct given *given,
+		   size_t *count)
 {
 	char letters[3 * (OPTIONS_MAX + 2)];
 	struct option names[OPTIONS_MAX + 2];
 	const struct cmdline_option *option;
-	const char *text;
 	int value;
 
-	if (argc > 1 && !strcmp(argv[1], "--complete"))
-		return print_completions(line, argc > 2 ? argv[2] : NULL);
 	getopt_tables(line, names, letters);
+	optind = 0; /* a command line may be parsed again */
 	while ((value = getopt_long(argc, argv, letters, names, NULL)) != -1) {
 		if (value == 'h')
 			return print_help(line);
@@ -236,9 +327,61 @@ int cmdline_parse(const struct cmdline *line, int argc, char **argv, void *optio
 		option = line->options;
 		while (option_value(line, option) != value)
 			option++;
-		text = optarg ? optarg : option->fallback;
-		if (!store(option, text, options))
-			return refuse(argv[0], option, text);
+		given[(*count)++] = (struct given){ option, optarg ? optarg : option->fallback };
 	}
 	return check_arguments(line, argc - optind, argv);
+}
+
+/* -abc are three options in one word. */
+static size_t options_max(int argc, char **argv)
+{
+	size_t most = 1;
+
+	for (int i = 0; i < argc; i++)
+		most += strlen(argv[i]) + 1;
+	return most;
+}
+
+int cmdline_parse(const struct cmdline *line, int argc, char **argv, void *options)
+{
+	struct given *given;
+	size_t count = 0;
+	int status;
+
+	if (argc > 1 && !strcmp(argv[1], "--complete"))
+		return print_completions(line, argc > 2 ? argv[2] : NULL);
+	given = calloc(options_max(argc, argv), sizeof(*given));
+	if (!given)
+		return failure(argv[0], "out of memory");
+	status = collect(line, argc, argv, given, &count);
+	if (status == CMDLINE_PARSED)
+		status = apply_others(line, argv[0], given, count, options);
+	for (size_t i = 0; i < count && status == CMDLINE_PARSED; i++)
+		status = store_given(argv[0], &given[i], options);
+	free(given);
+	return status;
+}
+
+static bool text_differs(const char *one, const char *other)
+{
+	return one && other ? strcmp(one, other) : one != other;
+}
+
+bool cmdline_differs(const struct cmdline_option *option, const void *one, const void *other)
+{
+	static const size_t sizes[] = {
+		[CMDLINE_KIND_FLAG] = sizeof(bool),
+		[CMDLINE_KIND_UINT] = sizeof(unsigned int),
+		[CMDLINE_KIND_U64] = sizeof(uint64_t),
+		[CMDLINE_KIND_SIZE] = sizeof(uint64_t),
+		[CMDLINE_KIND_SECONDS] = sizeof(double),
+		[CMDLINE_KIND_CHOICE] = sizeof(unsigned int),
+		[CMDLINE_KIND_PARSE] = 0,
+	};
+	const char *first = (const char *)one + option->at;
+	const char *second = (const char *)other + option->at;
+
+	if (option->kind == CMDLINE_KIND_TEXT)
+		return text_differs(*(const char *const *)first, *(const char *const *)second);
+	return memcmp(first, second, sizes[option->kind]);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Command lines as tables. A table declares each option once. Parsing, --help and the messages
- * about bad values come from it.
+ * Command lines as tables. A table declares each option once. Parsing, --help, the messages about
+ * bad values, and the names in the environment and in the configuration file come from it.
  */
 #ifndef WEIR_APPS_COMMON_CMDLINE_H
 #define WEIR_APPS_COMMON_CMDLINE_H
@@ -104,6 +104,9 @@ struct cmdline_option {
  * @arguments_min: least number of arguments
  * @arguments_max: greatest number of arguments
  * @is_prefix: options end at the first argument
+ * @section: of the configuration file, for services: see settings.h; NULL: options come from the
+ *	command line alone
+ * @size: with a section: bytes of the command's struct
  */
 struct cmdline {
 	const char *usage;
@@ -113,7 +116,11 @@ struct cmdline {
 	const char *arguments;
 	int arguments_min, arguments_max;
 	bool is_prefix;
+	const char *section;
+	size_t size;
 };
+
+struct settings;
 
 /**
  * cmdline_parse() - parse a command line, or print --help
@@ -130,5 +137,20 @@ struct cmdline {
  * Return: CMDLINE_PARSED, or an exit status after --help, --complete or a message.
  */
 int cmdline_parse(const struct cmdline *line, int argc, char **argv, void *options);
+
+/**
+ * cmdline_apply() - store settings as if they were given on the command line
+ * @line: the table
+ * @cmd: argv[0] of the command, for messages
+ * @settings: from settings_load()
+ * @options: the command's struct
+ *
+ * Return: CMDLINE_PARSED, or an exit status after a message.
+ */
+int cmdline_apply(const struct cmdline *line, const char *cmd, const struct settings *settings,
+		  void *options);
+
+/* Whether two of the command's structs differ in an option. False if a function stores it. */
+bool cmdline_differs(const struct cmdline_option *option, const void *one, const void *other);
 
 #endif

@@ -2,10 +2,12 @@
 /* weir metrics: one scrape for all processes of this host. */
 #include "apps/common/cmd.h"
 #include "apps/common/cmdline.h"
+#include "apps/common/notify.h"
 #include "apps/metrics/host_metrics.h"
 #include "apps/metrics/metrics_server.h"
 #include "apps/mount/mount_metrics.h"
 #include "apps/serve/donor_metrics.h"
+#include "apps/services.h"
 #include "lib/mux/proxy/ipc.h"
 
 #include <signal.h>
@@ -41,7 +43,9 @@ static const struct cmdline_option metrics_options[] = {
 	{ NULL },
 };
 
-static const struct cmdline metrics_line = {
+const struct cmdline metrics_line = {
+	.section = "metrics",
+	.size = sizeof(struct metrics_command),
 	.usage = usage,
 	.options = metrics_options,
 	.notes = notes,
@@ -111,8 +115,10 @@ static int serve(const char *cmd, struct metrics_command *c)
 	status = metrics_server_open(&server, cmd, &c->serve, collect_for_server, c);
 	if (status)
 		return status;
+	notify_ready("serves metrics");
 	while (sigwait(&ends, &sig))
 		;
+	notify_stopping();
 	metrics_server_close(server);
 	return EXIT_OK;
 }

@@ -23,6 +23,7 @@
 #include "apps/common/cmd.h"
 #include "apps/common/cmdline.h"
 #include "apps/common/device.h"
+#include "apps/services.h"
 #include "apps/mount/unmount_watchdog.h"
 #include "apps/mount/mountpoint.h"
 
@@ -58,7 +59,9 @@ static const struct cmdline_option mount_options[] = {
 	{ NULL },
 };
 
-static const struct cmdline mount_line = {
+const struct cmdline mount_line = {
+	.section = "mount",
+	.size = sizeof(struct mount_options),
 	.usage = usage,
 	.options = mount_options,
 	.notes = "The memory is volatile: files are lost when the donor ends. RDMA does not "

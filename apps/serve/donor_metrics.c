@@ -90,7 +90,7 @@ const struct metric_group file_server_metrics = {
 	.metrics = of_file_server,
 };
 
-/* What the donor's thread copies; @files[@nr], of the tenants whose file system exists. */
+/* The donor's thread copies this; @files[@nr], of the tenants whose file system exists. */
 struct snapshot {
 	struct fs_tenants *tenants;
 	struct weir_donor_info donor;

@@ -4,6 +4,8 @@
 #include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
+#include "apps/common/notify.h"
+#include "apps/common/number.h"
 #include "apps/common/size.h"
 
 #include "apps/lend.h"
@@ -14,12 +16,14 @@
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
+#include "apps/services.h"
 
 #include <errno.h>
-
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define KEYS_MAX 64
@@ -39,11 +43,15 @@ static const char usage[] =
 static const char notes[] =
 	"Prints \"ready ADDR:PORT\" on standard output once it listens; everything else goes to\n"
 	"standard error. SIGINT or SIGTERM notifies the clients and ends; a second one kills.\n"
+	"SIGHUP: read environment and file again, for --log-level, --memory and --spare.\n"
 	"'weir lend' changes how much memory is lent.\n";
 
+/* @asked: the value of --memory, or 0; @memory: that, or its default */
 struct serve {
+	int argc;
+	char **argv;
 	const char *cmd, *listen, *wanted, *device;
-	uint64_t memory, quota, key_memory, spare;
+	uint64_t asked, memory, quota, key_memory, spare;
 	const char *key_path[KEYS_MAX];
 	struct weir_key *key[KEYS_MAX];
 	enum weir_log_level log_level;
@@ -69,7 +77,7 @@ static const struct cmdline_option serve_options[] = {
 	{ "listen", 'l', "ADDR[:PORT]", "default 127.0.0.1:7474; port 0: any free port",
 	  CMDLINE_TEXT(struct serve, listen) },
 	{ "memory", 'm', "SIZE", "memory to lend in total, such as 4G; default: a quarter of RAM",
-	  CMDLINE_SIZE(struct serve, memory, PAGE, UINT64_MAX) },
+	  CMDLINE_SIZE(struct serve, asked, PAGE, UINT64_MAX) },
 	{ "quota", 'q', "SIZE",
 	  "most memory for a client's regions, and for a key's file\n"
 	  "system; default: all",
@@ -112,10 +120,12 @@ static const struct cmdline_option serve_options[] = {
 	{ NULL },
 };
 
-static const struct cmdline serve_line = {
+const struct cmdline serve_line = {
 	.usage = usage,
 	.options = serve_options,
 	.notes = notes,
+	.section = "serve",
+	.size = sizeof(struct serve),
 };
 
 static uint64_t default_memory(void)
@@ -153,10 +163,9 @@ static int decide_reserve(struct serve *serve)
 
 	if (serve->reserve && serve->no_reserve)
 		return failure(serve->cmd, "--reserve and --no-reserve exclude each other");
-	if (!serve->no_reserve && serve->memory && !serve->spare)
+	if (!serve->no_reserve && serve->asked && !serve->spare)
 		serve->reserve = true;
-	if (!serve->memory)
-		serve->memory = default_memory();
+	serve->memory = serve->asked ? serve->asked : default_memory();
 	if (!serve->reserve || serve->memory <= available)
 		return EXIT_OK;
 	return failure(serve->cmd,
@@ -261,24 +270,92 @@ static void hold_signals(sigset_t *ends, sigset_t *all)
 	sigaddset(ends, SIGTERM);
 	*all = *ends;
 	sigaddset(all, LEND_SIGNAL);
+	sigaddset(all, SIGHUP);
 	sigprocmask(SIG_BLOCK, all, NULL);
 }
 
-/* Waits for a signal to end, and handles 'weir lend'. Return: the signal. */
-static int wait_end(const struct serve *serve, const sigset_t *set)
+static void tell_ready(const struct serve *serve)
 {
-	static const struct timespec second = { .tv_sec = 1 };
+	struct weir_donor_info info;
+
+	weir_donor_info(serve->donor, &info, sizeof(info));
+	notify_ready("lends %s at %s", size_format(info.limit_bytes).text, info.address);
+}
+
+/* Applies the options that may change, and names the others that did. */
+static void change_options(struct serve *serve, const struct serve *new,
+			   struct memory_target *target)
+{
+	for (const struct cmdline_option *option = serve_options; option->name; option++)
+		if (strcmp(option->name, "log-level") && strcmp(option->name, "memory") &&
+		    strcmp(option->name, "spare") && cmdline_differs(option, serve, new))
+			log_event(WEIR_LOG_WARNING, "unchanged option=%s: needs a restart",
+				  option->name);
+	log_set_level(new->log_level);
+	target->spare = new->spare;
+	if (new->asked != serve->asked && new->asked)
+		memory_target_set(target, new->asked);
+	else
+		memory_target_update(target);
+	serve->log_level = new->log_level;
+	serve->spare = new->spare;
+	serve->asked = new->asked;
+}
+
+/* On a mistake the old options stay. */
+static void reload(struct serve *serve, struct memory_target *target)
+{
+	struct serve new = { .cmd = serve->cmd, .log_level = WEIR_LOG_INFO };
+
+	notify_reloading();
+	if (cmdline_parse(&serve_line, serve->argc, serve->argv, &new) == CMDLINE_PARSED) {
+		change_options(serve, &new, target);
+		log_event(WEIR_LOG_INFO, "reloaded limit=%" PRIu64, target->limit);
+	} else {
+		log_event(WEIR_LOG_ERROR, "not reloaded: the old options stay");
+	}
+	tell_ready(serve);
+}
+
+static void say_alive(void *arg)
+{
+	(void)arg;
+	notify_alive();
+}
+
+/* How long to sleep at most: until memory is looked at, or a sign of life is due. */
+static struct timespec nap(const struct serve *serve)
+{
+	uint64_t ns = lesser(serve->spare ? 1000000000u : UINT64_MAX,
+			     notify_interval_ns() ? notify_interval_ns() : UINT64_MAX);
+	const uint64_t hour_ns = 3600000000000u;
+
+	ns = lesser(ns, hour_ns);
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
+				  .tv_nsec = (long)(ns % 1000000000u) };
+}
+
+/* Waits for a signal to end, and handles 'weir lend' and SIGHUP. Return: the signal. */
+static int wait_end(struct serve *serve, const sigset_t *set)
+{
 	struct memory_target target;
+	struct timespec until;
 	siginfo_t said;
 	int sig;
 
 	memory_target_init(&target, serve->donor, serve->memory, serve->spare);
 	for (;;) {
-		sig = sigtimedwait(set, &said, serve->spare ? &second : NULL);
+		/* The donor's thread says so itself: the manager watches that thread. */
+		if (notify_interval_ns())
+			(void)weir_donor_after(serve->donor, 0, say_alive, NULL);
+		until = nap(serve);
+		sig = sigtimedwait(set, &said, &until);
 		if (sig == SIGINT || sig == SIGTERM)
 			return sig;
 		if (sig == LEND_SIGNAL && said.si_code == SI_QUEUE)
 			memory_target_set(&target, (uintptr_t)said.si_value.sival_ptr);
+		else if (sig == SIGHUP)
+			reload(serve, &target);
 		else if (serve->spare)
 			memory_target_update(&target);
 	}
@@ -301,7 +378,9 @@ static int run_until_signal(struct serve *serve)
 		return status;
 	}
 	say_ready(serve);
+	tell_ready(serve);
 	sig = wait_end(serve, &all);
+	notify_stopping();
 	/* A second signal kills. LEND_SIGNAL stays blocked. */
 	sigprocmask(SIG_UNBLOCK, &ends, NULL);
 	log_event(WEIR_LOG_INFO, "stopping signal=%d", sig);
@@ -312,6 +391,8 @@ static int run_until_signal(struct serve *serve)
 int cmd_serve(int argc, char **argv)
 {
 	struct serve serve = {
+		.argc = argc,
+		.argv = argv,
 		.cmd = argv[0],
 		.log_level = WEIR_LOG_INFO,
 	};

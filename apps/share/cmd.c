@@ -4,8 +4,10 @@
 #include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
+#include "apps/common/notify.h"
 #include "apps/metrics/host_metrics.h"
 #include "apps/metrics/metrics_server.h"
+#include "apps/services.h"
 #include "apps/share/daemon.h"
 
 
@@ -58,7 +60,9 @@ static const struct cmdline_option share_options[] = {
 	{ NULL },
 };
 
-static const struct cmdline share_line = {
+const struct cmdline share_line = {
+	.section = "share",
+	.size = sizeof(struct share_command),
 	.usage = usage,
 	.options = share_options,
 	.notes = notes,
@@ -100,12 +104,39 @@ static void reload(const struct share_command *c, struct share_daemon *share)
 	struct weir_error error;
 	struct share_config config;
 
+	notify_reloading();
 	if (share_config_load(c->config, &config, &error)) {
 		fprintf(stderr, "%s: the old configuration stays: %s\n", c->cmd, error.text);
-		return;
+	} else {
+		share_daemon_reload(share, &config);
+		fprintf(stderr, "%s: read the configuration again\n", c->cmd);
 	}
-	share_daemon_reload(share, &config);
-	fprintf(stderr, "%s: read the configuration again\n", c->cmd);
+	notify_ready("serves tenants at %s", c->socket);
+}
+
+/* A daemon whose lock nobody gives back is dead for its tenants. */
+static void say_alive(struct share_daemon *share)
+{
+	pthread_mutex_lock(&share->lock);
+	pthread_mutex_unlock(&share->lock);
+	notify_alive();
+}
+
+/* Returns at a signal to end. */
+static void wait_end(const struct share_command *c, struct share_daemon *share, const sigset_t *set)
+{
+	const uint64_t ns = notify_interval_ns();
+	const struct timespec nap = { .tv_sec = (time_t)(ns / 1000000000u),
+				      .tv_nsec = (long)(ns % 1000000000u) };
+	int sig;
+
+	do {
+		if (ns)
+			say_alive(share);
+		sig = sigtimedwait(set, NULL, ns ? &nap : NULL);
+		if (sig == SIGHUP)
+			reload(c, share);
+	} while (sig != SIGINT && sig != SIGTERM);
 }
 
 static int open_all(const struct share_command *c, struct share_daemon *share)
@@ -146,7 +177,7 @@ static int run(struct share_command *c)
 	struct share_daemon share = { 0 };
 	struct metrics_server *metrics;
 	sigset_t set;
-	int sig, status;
+	int status;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
@@ -164,8 +195,9 @@ static int run(struct share_command *c)
 		return status;
 	}
 	say_ready(c, &share);
-	while (sigwait(&set, &sig) || sig == SIGHUP)
-		reload(c, &share);
+	notify_ready("serves tenants at %s", c->socket);
+	wait_end(c, &share, &set);
+	notify_stopping();
 	sigprocmask(SIG_UNBLOCK, &set, NULL); /* a second signal ends it at once */
 	metrics_server_close(metrics);
 	share_daemon_close(&share);

@@ -42,6 +42,7 @@ _weir_arguments()
 	case $* in
 	run) compgen -c -- "$cur" ;;
 	share | top | metrics | trace | fault | doctor) ;;
+	config) compgen -W "check show" -- "$cur" ;;
 	help) compgen -W "$weir_commands" -- "$cur" ;;
 	lab) compgen -W "list run report what-if calibrate hunt net" -- "$cur" ;;
 	"lab run") compgen -W "$("${COMP_WORDS[0]}" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur" ;;
@@ -60,7 +61,7 @@ _weir_arguments()
 _weir()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command values
-	local weir_commands="serve lend mount blk share top run ping perf stat metrics trace fault doctor lab key help"
+	local weir_commands="serve lend mount blk share top run ping perf stat metrics trace fault doctor lab config key help"
 
 	if ((COMP_CWORD == 1)); then
 		mapfile -t COMPREPLY < <(compgen -W "$weir_commands --help --version" -- "$cur")

@@ -29,6 +29,7 @@ COMMANDS = (
     "trace",
     "fault",
     "doctor",
+    "config",
     "key",
 )
 
