@@ -145,6 +145,17 @@ const struct weir_pool_table *weir_pool_map_table(const struct weir_pool_map *ma
 	return NULL;
 }
 
+uint16_t weir_pool_map_groups(const struct weir_pool_map *map)
+{
+	uint16_t end = 0;
+
+	for (uint16_t i = 0; i < map->nr_tables; i++) {
+		if (map->table[i].first + map->table[i].count > end)
+			end = (uint16_t)(map->table[i].first + map->table[i].count);
+	}
+	return end;
+}
+
 bool weir_pool_map_is_ready(const struct weir_pool_map *map, struct weir_pool_scheme scheme)
 {
 	const struct weir_pool_table *table = weir_pool_map_table(map, scheme);
@@ -222,7 +233,7 @@ uint16_t weir_pool_map_count_domains(const struct weir_pool_map *map)
 	return count;
 }
 
-/* Whether the group cannot be read without this incarnation. */
+/* Whether the group can be read, and could not without this incarnation. */
 static bool group_needs(const struct weir_pool_group *group, uint16_t donor, uint64_t incarnation)
 {
 	for (uint8_t i = 0; i < group->nr_members; i++) {
@@ -230,7 +241,7 @@ static bool group_needs(const struct weir_pool_group *group, uint16_t donor, uin
 
 		if (m->donor == donor && m->incarnation == incarnation &&
 		    m->state == WEIR_POOL_SERVING)
-			return weir_pool_group_count(group, WEIR_POOL_SERVING) <=
+			return weir_pool_group_count(group, WEIR_POOL_SERVING) ==
 			       group->scheme.data;
 	}
 	return false;
@@ -249,19 +260,24 @@ static bool group_excludes(const struct weir_pool_group *group, uint16_t donor,
 	return false;
 }
 
+bool weir_pool_map_needs(const struct weir_pool_map *map, uint16_t donor, uint64_t incarnation)
+{
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
+		if (map->group[i].version && group_needs(&map->group[i], donor, incarnation))
+			return true;
+	}
+	return false;
+}
+
 bool weir_pool_map_may_restart(const struct weir_pool_map *map, uint16_t donor,
 			       uint64_t incarnation)
 {
-	bool is_out = false;
+	bool is_out = donor < map->nr_donors && map->donor[donor].failed == incarnation;
 
-	for (uint16_t i = 0; i < WEIR_POOL_GROUPS_MAX; i++) {
-		const struct weir_pool_group *group = &map->group[i];
-
-		if (!group->version)
-			continue;
-		if (group_needs(group, donor, incarnation))
-			return false;
-		is_out |= group_excludes(group, donor, incarnation);
-	}
+	if (weir_pool_map_needs(map, donor, incarnation))
+		return false;
+	for (uint16_t i = 0; i < weir_pool_map_groups(map) && !is_out; i++)
+		is_out = map->group[i].version &&
+			 group_excludes(&map->group[i], donor, incarnation);
 	return is_out;
 }

@@ -99,13 +99,14 @@ extern const char *const weir_pool_member_states[3];
  * @state: an enum weir_pool_member_state
  * @synced: volumes that have reported their data there; from the keys synced/VOLUME
  * @incarnation: the donor's, when it became a member
+ * @joined: the group's version that made it a member; tells this membership from an earlier one
  */
 struct weir_pool_member {
 	uint16_t donor;
 	uint8_t shard;
 	uint8_t state;
 	uint16_t synced;
-	uint64_t incarnation;
+	uint64_t incarnation, joined;
 };
 
 /**
@@ -230,6 +231,9 @@ const struct weir_pool_volume *weir_pool_map_volume(const struct weir_pool_map *
 const struct weir_pool_table *weir_pool_map_table(const struct weir_pool_map *map,
 						  struct weir_pool_scheme scheme);
 
+/* Return: the end of the last table: all groups have lower numbers. */
+uint16_t weir_pool_map_groups(const struct weir_pool_map *map);
+
 /* Return: whether all groups of the scheme's table exist, so that its volumes can be used. */
 bool weir_pool_map_is_ready(const struct weir_pool_map *map, struct weir_pool_scheme scheme);
 
@@ -262,6 +266,9 @@ bool weir_pool_group_is_whole(const struct weir_pool_group *group);
 uint16_t weir_pool_map_count_donors(const struct weir_pool_map *map);
 uint16_t weir_pool_map_count_domains(const struct weir_pool_map *map);
 
+/* Return: whether a group cannot be read without this incarnation. */
+bool weir_pool_map_needs(const struct weir_pool_map *map, uint16_t donor, uint64_t incarnation);
+
 /**
  * weir_pool_map_may_restart() - whether a donor should begin another incarnation
  * @map: the map
@@ -271,7 +278,7 @@ uint16_t weir_pool_map_count_domains(const struct weir_pool_map *map);
  * An incarnation that is OUT of a group can serve that group no more. It stays as it is while
  * another group needs it to read its data.
  *
- * Return: true if the incarnation is OUT somewhere and needed nowhere.
+ * Return: true if the incarnation is OUT somewhere or reported as failed, and needed nowhere.
  */
 bool weir_pool_map_may_restart(const struct weir_pool_map *map, uint16_t donor,
 			       uint64_t incarnation);

@@ -188,8 +188,7 @@ int weir_pool_client_report_failed(struct weir_pool_client *client, const char *
 }
 
 int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t group,
-				   const char *donor, uint64_t incarnation,
-				   struct weir_error *error)
+				   const char *donor, uint64_t joined, struct weir_error *error)
 {
 	char key[WEIR_POOL_NAME_MAX + 16], *old, *value;
 	uint64_t version;
@@ -200,7 +199,7 @@ int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t gro
 		rc = read_key(client->store, key, &old, &version, error);
 		if (rc)
 			return rc;
-		value = weir_pool_codec_synced(old, group, donor, incarnation);
+		value = weir_pool_codec_synced(old, group, donor, joined);
 		free(old);
 		if (!value)
 			return weir_error_set(error, -ENOMEM, "out of memory");

@@ -69,14 +69,13 @@ int weir_pool_client_report_failed(struct weir_pool_client *client, const char *
  * @client: the client
  * @group: number of the group
  * @donor: the member's name
- * @incarnation: the member's incarnation
+ * @joined: since which version it is a member: a donor may leave a group and come back
  * @error: may be NULL
  *
  * Once each volume of the scheme that has data says so, the member becomes SERVING.
  */
 int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t group,
-				   const char *donor, uint64_t incarnation,
-				   struct weir_error *error);
+				   const char *donor, uint64_t joined, struct weir_error *error);
 
 /**
  * weir_pool_client_open_volume() - open a volume, for one client at a time

@@ -132,6 +132,7 @@ static int read_member(struct codec *c, struct json_object *value, struct weir_p
 		return -EPROTO;
 	member->donor = weir_pool_map_add_donor(c->map, donor);
 	member->incarnation = weir_pool_value_hex(value, "incarnation");
+	member->joined = weir_pool_value_uint(value, "joined");
 	member->shard = (uint8_t)weir_pool_value_uint(value, "shard");
 	for (member->state = 0; member->state < 3; member->state++) {
 		if (!strcmp(state, weir_pool_member_states[member->state]))
@@ -219,7 +220,7 @@ static void count_synced(struct codec *c, struct json_object *value,
 			 const struct weir_pool_volume *volume)
 {
 	uint64_t number = weir_pool_value_uint(value, "group");
-	uint64_t incarnation = weir_pool_value_hex(value, "incarnation");
+	uint64_t joined = weir_pool_value_uint(value, "joined");
 	char donor[WEIR_POOL_NAME_MAX];
 	struct weir_pool_group *group;
 
@@ -232,7 +233,7 @@ static void count_synced(struct codec *c, struct json_object *value,
 	for (uint8_t i = 0; i < group->nr_members; i++) {
 		struct weir_pool_member *m = &group->member[i];
 
-		if (m->incarnation == incarnation && !strcmp(c->map->donor[m->donor].id, donor))
+		if (m->joined == joined && !strcmp(c->map->donor[m->donor].id, donor))
 			m->synced++;
 	}
 }

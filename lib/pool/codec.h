@@ -34,11 +34,10 @@ char *weir_pool_codec_failed(uint64_t incarnation, const char *by);
  * @old: the value so far, or NULL
  * @group: number of the group
  * @donor: its name
- * @incarnation: its incarnation
+ * @joined: since which version it is a member
  *
  * Return: the new value, as above.
  */
-char *weir_pool_codec_synced(const char *old, uint16_t group, const char *donor,
-			     uint64_t incarnation);
+char *weir_pool_codec_synced(const char *old, uint16_t group, const char *donor, uint64_t joined);
 
 #endif

@@ -121,6 +121,7 @@ char *weir_pool_codec_group(const struct weir_pool_map *map, const struct weir_p
 
 		add_text(member, "donor", map->donor[m->donor].id);
 		add_hex(member, "incarnation", m->incarnation);
+		add_uint(member, "joined", m->joined);
 		add_uint(member, "shard", m->shard);
 		add_text(member, "state", weir_pool_member_states[m->state]);
 		json_object_array_add(list, member);
@@ -170,7 +171,7 @@ static struct json_object *members_of(const char *old)
 	return members ? members : json_object_new_array();
 }
 
-/* Whether an entry speaks of this donor's part of this group, in any incarnation. */
+/* Whether an entry speaks of this donor's part of this group, now or earlier. */
 static bool is_about(struct json_object *entry, uint16_t group, const char *donor)
 {
 	char name[WEIR_POOL_NAME_MAX];
@@ -179,8 +180,7 @@ static bool is_about(struct json_object *entry, uint16_t group, const char *dono
 	       weir_pool_value_name(entry, "donor", name) && !strcmp(name, donor);
 }
 
-char *weir_pool_codec_synced(const char *old, uint16_t group, const char *donor,
-			     uint64_t incarnation)
+char *weir_pool_codec_synced(const char *old, uint16_t group, const char *donor, uint64_t joined)
 {
 	struct json_object *root = json_object_new_object(), *list = json_object_new_array();
 	struct json_object *before = members_of(old), *entry = json_object_new_object();
@@ -194,7 +194,7 @@ char *weir_pool_codec_synced(const char *old, uint16_t group, const char *donor,
 	json_object_put(before);
 	add_uint(entry, "group", group);
 	add_text(entry, "donor", donor);
-	add_hex(entry, "incarnation", incarnation);
+	add_uint(entry, "joined", joined);
 	json_object_array_add(list, entry);
 	json_object_object_add(root, "members", list);
 	return text_of(root);

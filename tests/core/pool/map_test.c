@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Test: core pool map; suites: core pool */
 /* The map of a pool: schemes, names, where extents lie, and when a donor may restart. */
-#include "tests/support/cmocka_all.h"
-
 #include "core/pool/map.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
 
 static struct weir_pool_map *map;
 
@@ -194,14 +197,21 @@ static void an_incarnation_restarts_when_out_and_needed_nowhere(void **state)
 	(void)state;
 	weir_pool_map_add_donor(map, "a");
 	weir_pool_map_add_donor(map, "b");
+	add_table((struct weir_pool_scheme){ 1, 1 }, 0, 3);
 	add_group(0, both, 2);
 	assert_false(weir_pool_map_may_restart(map, 0, 5));
 	add_group(1, without, 2);
 	assert_true(weir_pool_map_may_restart(map, 0, 5));
 	assert_false(weir_pool_map_may_restart(map, 0, 7));
 	assert_false(weir_pool_map_may_restart(map, 1, 6));
+	assert_false(weir_pool_map_needs(map, 0, 5));
 	add_group(2, alone, 2);
+	assert_true(weir_pool_map_needs(map, 0, 5));
 	assert_false(weir_pool_map_may_restart(map, 0, 5));
+	map->donor[1].failed = 6;
+	assert_false(weir_pool_map_may_restart(map, 1, 6));
+	add_group(1, both, 2);
+	assert_true(weir_pool_map_may_restart(map, 1, 6));
 }
 
 static void a_member_is_present_as_one_incarnation(void **state)

@@ -53,7 +53,7 @@ static void put_donors(void)
 
 #define MEMBER(donor, incarnation, shard, state)                                       \
 	"{\"donor\":\"" donor "\",\"incarnation\":\"" incarnation "\",\"shard\":" shard \
-	",\"state\":\"" state "\"}"
+	",\"joined\":2,\"state\":\"" state "\"}"
 #define MEMBERS MEMBER("a", "ff00000000000001", "0", "serving") "," \
 		MEMBER("b", "2", "1", "syncing")
 #define GROUP "{\"version\":3,\"scheme\":\"copies=2\",\"lean_ms\":7,\"members\":[" MEMBERS "]}"
