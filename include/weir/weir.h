@@ -39,5 +39,6 @@
 #include <weir/request.h>
 #include <weir/session.h>
 #include <weir/tuning.h>
+#include <weir/volume.h>
 
 #endif

@@ -84,27 +84,22 @@ static void read_address(int fd, char *address, size_t size)
 	address[got - 1] = '\0'; /* the newline */
 }
 
-void donor_process_start(struct donor_process *donor, const char *memory, ...)
+static void start_at(struct donor_process *donor, const char *listen, const char *memory,
+		     va_list list)
 {
-	const char *argv[ARGUMENTS_MAX] = { getenv("WEIR_TEST_DONOR") };
+	const char *argv[ARGUMENTS_MAX] = { getenv("WEIR_TEST_DONOR"), listen, memory };
 	posix_spawn_file_actions_t actions;
 	const char *key = environment("WEIR_TEST_KEY", NULL);
-	char listen[80], key_argument[256];
-	va_list list;
+	char key_argument[256];
 	int argc = 3, fds[2];
 
 	assert_non_null(argv[0]);
-	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
-	argv[1] = listen;
-	argv[2] = memory;
 	if (key) {
 		snprintf(key_argument, sizeof(key_argument), "key=%s", key);
 		argv[argc++] = key_argument;
 	}
-	va_start(list, memory);
 	while (argc < ARGUMENTS_MAX && (argv[argc] = va_arg(list, const char *)))
 		argc++;
-	va_end(list);
 
 	assert_int_equal(pipe(fds), 0);
 	posix_spawn_file_actions_init(&actions);
@@ -117,6 +112,28 @@ void donor_process_start(struct donor_process *donor, const char *memory, ...)
 	close(fds[1]);
 	read_address(fds[0], donor->address, sizeof(donor->address));
 	close(fds[0]);
+}
+
+void donor_process_start(struct donor_process *donor, const char *memory, ...)
+{
+	char listen[80];
+	va_list list;
+
+	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
+	va_start(list, memory);
+	start_at(donor, listen, memory, list);
+	va_end(list);
+}
+
+void donor_process_restart(struct donor_process *donor, const char *memory, ...)
+{
+	char listen[sizeof(donor->address)];
+	va_list list;
+
+	snprintf(listen, sizeof(listen), "%s", donor->address);
+	va_start(list, memory);
+	start_at(donor, listen, memory, list);
+	va_end(list);
 }
 
 /* A hanging donor is reported long before the test's own silent timeout. */

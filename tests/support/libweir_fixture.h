@@ -44,6 +44,9 @@ const struct weir_key *fixture_key(void);
 /* @arguments: further options of tests/support/donor_program.c, ending with NULL. */
 void donor_process_start(struct donor_process *donor, const char *memory, ...)
 	__attribute__((sentinel));
+/* Start a donor at the address of one that has ended. */
+void donor_process_restart(struct donor_process *donor, const char *memory, ...)
+	__attribute__((sentinel));
 /* Stop the donor and check for an orderly end. */
 void donor_process_stop(struct donor_process *donor);
 /* kill -9. */

@@ -119,6 +119,20 @@ void weir_regions_fini(struct weir_session *session)
 		region_free(weir_list_entry(session->regions.next, struct weir_region, link));
 }
 
+void weir_region_forget(struct weir_region *region)
+{
+	region_free(region);
+}
+
+int weir_region_try_close(struct weir_region *region)
+{
+	int rc = region->hold ? return_hold(region->session, region->hold) : 0;
+
+	if (rc != -ETIMEDOUT && rc != -ECONNRESET && rc != -ENOTCONN)
+		region_free(region);
+	return rc;
+}
+
 /* If the donor cannot be reached, it frees the hold when the session ends. */
 void weir_region_close(struct weir_region *region)
 {

@@ -30,6 +30,15 @@ struct weir_region {
 	uint8_t hint;
 };
 
+/*
+ * As weir_region_close(), but keeps the region if the donor does not answer. Return: 0, or
+ * -ETIMEDOUT, -ECONNRESET or -ENOTCONN: the region still exists. After another errno it does not.
+ */
+int weir_region_try_close(struct weir_region *region);
+
+/* Frees a region whose donor is gone. */
+void weir_region_forget(struct weir_region *region);
+
 /* Frees the regions that the user has not closed: the donor notices the end of the session. */
 void weir_regions_fini(struct weir_session *session);
 

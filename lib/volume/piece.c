@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A piece at its copies. One lock covers the core's decision and the push of the operations. So at
+ * each donor a write and the resync take effect in the order that the core assumed.
+ *
+ * A callback of a session touches only the piece's atomics, and pushes the piece to the inbox when
+ * the last operation has ended.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/volume/checksum.h"
+#include "lib/volume/request.h"
+
+#define IOV_MAX_PIECE 3u /* an edge, the user's pages, an edge */
+#define BLANK 1 /* zeroes by definition: no donor is asked */
+
+static void subio_ended(struct weir_volume_piece *piece)
+{
+	if (!__atomic_sub_fetch(&piece->subios, 1, __ATOMIC_SEQ_CST))
+		weir_volume_push(piece->request->volume, &piece->event);
+}
+
+static void subio_failed(struct weir_volume_piece *piece, uint8_t slot, int status)
+{
+	__atomic_store_n(&piece->status, status, __ATOMIC_RELAXED);
+	__atomic_or_fetch(&piece->failed, 1u << slot, __ATOMIC_SEQ_CST);
+}
+
+static void subio_done(void *arg, int status)
+{
+	struct weir_volume_subio *subio = arg;
+	struct weir_volume_piece *piece = subio->piece;
+
+	if (status)
+		subio_failed(piece, subio->slot, status);
+	subio_ended(piece);
+}
+
+/* Lists the memory of pages of the piece. Return: the length of the list. */
+static unsigned int fill_iov(const struct weir_volume_piece *piece, uint32_t at, uint32_t count,
+			     struct weir_iov *iov)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = at; i < at + count; i++) {
+		char *page = weir_volume_page_of(piece->request, piece->first + i);
+
+		if (n && (char *)iov[n - 1].addr + iov[n - 1].length == page)
+			iov[n - 1].length += WEIR_VOLUME_PAGE_BYTES;
+		else
+			iov[n++] = (struct weir_iov){ page, WEIR_VOLUME_PAGE_BYTES, NULL };
+	}
+	return n;
+}
+
+static int push_subio(struct weir_volume_piece *piece, uint8_t slot, bool is_write, uint32_t at,
+		      uint32_t count)
+{
+	struct weir_volume *v = piece->request->volume;
+	struct weir_region *region = *weir_volume_region(v, piece->extent, slot);
+	struct weir_completion completion = { .done = subio_done, .arg = &piece->subio[slot] };
+	uint64_t offset = (uint64_t)(piece->page + at) * WEIR_VOLUME_PAGE_BYTES;
+	struct weir_iov iov[IOV_MAX_PIECE];
+	unsigned int n = fill_iov(piece, at, count, iov);
+	int rc;
+
+	__atomic_add_fetch(&piece->subios, 1, __ATOMIC_SEQ_CST);
+	rc = is_write ? weir_write_async(region, offset, iov, n, &completion, NULL) :
+			weir_read_async(region, offset, iov, n, &completion, NULL);
+	if (rc)
+		__atomic_sub_fetch(&piece->subios, 1, __ATOMIC_SEQ_CST);
+	return rc;
+}
+
+/* Such a failure is this process's, and says nothing about the donor. */
+static bool is_own_failure(int rc)
+{
+	return rc == -ENOMEM || rc == -EAGAIN;
+}
+
+/* Reads from a copy not yet tried. Return: 0: under way; BLANK; or an errno. */
+static int push_read(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+	uint32_t page = piece->page + piece->at;
+	int rc;
+
+	if (weir_extents_is_blank(&v->core, piece->extent, page, piece->count))
+		return BLANK;
+	while (!weir_extents_read(&v->core, piece->extent, piece->tried, &piece->slot)) {
+		weir_extents_expect(&v->core, piece->extent, page, piece->count,
+				    piece->sums + piece->at);
+		piece->failed = 0;
+		rc = push_subio(piece, piece->slot, false, piece->at, piece->count);
+		if (!rc)
+			return 0;
+		weir_extents_read_end(&v->core, piece->extent, piece->slot);
+		if (is_own_failure(rc))
+			return -ENOMEM;
+		piece->tried |= (uint8_t)(1u << piece->slot);
+		piece->status = rc;
+	}
+	return piece->status ? piece->status : -EIO;
+}
+
+/*
+ * Writes to all copies that are or will be valid. If the first operation finds no memory of our
+ * own, nothing has happened, and the core does not learn of the write.
+ */
+static int push_write(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+	uint8_t slots = weir_extents_writable(&v->core, piece->extent);
+	bool is_first = true;
+	int rc;
+
+	if (!slots)
+		return -EIO;
+	for (uint32_t i = 0; i < piece->pages; i++)
+		piece->sums[i] =
+			weir_volume_checksum(weir_volume_page_of(piece->request, piece->first + i));
+	piece->failed = 0;
+	piece->subios = 1; /* so that the piece does not end before the core knows the write */
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		if (!(slots >> slot & 1))
+			continue;
+		rc = push_subio(piece, slot, true, 0, piece->pages);
+		if (is_first && is_own_failure(rc))
+			return -ENOMEM;
+		if (rc)
+			subio_failed(piece, slot, rc);
+		is_first = false;
+	}
+	weir_extents_write(&v->core, &piece->write, piece->extent, piece->page, piece->pages,
+			   piece->sums);
+	piece->is_writing = true;
+	subio_ended(piece);
+	return 0;
+}
+
+/* Memory for the extent; the core may take that of an idle extent. */
+static int provide_memory(struct weir_volume *v, uint32_t extent)
+{
+	uint32_t from;
+	int rc = weir_extents_provide(&v->core, extent, &from);
+
+	for (uint8_t slot = 0; !rc && from != extent && slot < v->core.slots; slot++) {
+		struct weir_region **a = weir_volume_region(v, extent, slot);
+		struct weir_region **b = weir_volume_region(v, from, slot), *region = *a;
+
+		*a = *b;
+		*b = region;
+	}
+	if (!rc && from != extent)
+		weir_volume_kick(v); /* fills up the reserve */
+	return rc;
+}
+
+static void wait_for_memory(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+
+	if (!piece->give_up_ns)
+		piece->give_up_ns = weir_after_ns(weir_now_ns(), v->options.timeout_ns);
+	weir_list_add_tail(&v->memory_waiters, &piece->waiting);
+	weir_volume_kick(v);
+}
+
+/* Return: 0: under way or waiting; or an errno. */
+static int start_write(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+	int rc = provide_memory(v, piece->extent);
+
+	if (rc != -EAGAIN)
+		return rc ? rc : push_write(piece);
+	if (weir_volume_is_closing(v))
+		return -ECANCELED;
+	if (piece->give_up_ns && weir_now_ns() >= piece->give_up_ns)
+		return -ENOSPC;
+	wait_for_memory(piece);
+	return 0;
+}
+
+/* The request's bytes within an edge. */
+static void edge_bytes(const struct weir_volume_request *r, uint64_t page, uint64_t *first,
+		       uint64_t *end)
+{
+	*first = page * WEIR_VOLUME_PAGE_BYTES;
+	*end = *first + WEIR_VOLUME_PAGE_BYTES;
+	if (*first < r->offset)
+		*first = r->offset;
+	if (*end > r->offset + r->length)
+		*end = r->offset + r->length;
+}
+
+/* The old page is read: puts the request's bytes into it. */
+static void merge_edge(const struct weir_volume_request *r, uint64_t page)
+{
+	char *edge = weir_volume_page_of(r, page);
+	uint64_t first, end;
+
+	edge_bytes(r, page, &first, &end);
+	edge += first % WEIR_VOLUME_PAGE_BYTES;
+	if (r->op == WEIR_VOLUME_DISCARD)
+		memset(edge, 0, end - first);
+	else
+		memcpy(edge, r->buf + (first - r->offset), end - first);
+}
+
+static void copy_edges_out(const struct weir_volume_piece *piece)
+{
+	const struct weir_volume_request *r = piece->request;
+
+	for (uint32_t i = 0; i < piece->pages; i++) {
+		uint64_t page = piece->first + i, first, end;
+
+		if (!weir_volume_is_edge(r, page))
+			continue;
+		edge_bytes(r, page, &first, &end);
+		memcpy(r->buf + (first - r->offset),
+		       weir_volume_page_of(r, page) + first % WEIR_VOLUME_PAGE_BYTES, end - first);
+	}
+}
+
+static void clear_pages(const struct weir_volume_piece *piece)
+{
+	for (uint32_t i = piece->at; i < piece->at + piece->count; i++)
+		memset(weir_volume_page_of(piece->request, piece->first + i), 0,
+		       WEIR_VOLUME_PAGE_BYTES);
+}
+
+static void take_step(struct weir_volume_piece *piece);
+
+static void end_piece(struct weir_volume_piece *piece, int status)
+{
+	if (!status && piece->request->op == WEIR_VOLUME_READ)
+		copy_edges_out(piece);
+	weir_volume_request_piece_ended(piece, status);
+}
+
+/* The pages of the current read are there. */
+static void read_succeeded(struct weir_volume_piece *piece)
+{
+	struct weir_volume_request *r = piece->request;
+
+	piece->tried = 0;
+	if (r->op == WEIR_VOLUME_READ) {
+		end_piece(piece, 0);
+		return;
+	}
+	merge_edge(r, piece->first + piece->at);
+	piece->step++;
+	take_step(piece);
+}
+
+static void try_read(struct weir_volume_piece *piece)
+{
+	int rc = push_read(piece);
+
+	if (rc == BLANK && piece->request->op == WEIR_VOLUME_DISCARD) {
+		end_piece(piece, 0); /* an edge of zeroes stays */
+	} else if (rc == BLANK) {
+		clear_pages(piece);
+		read_succeeded(piece);
+	} else if (rc) {
+		end_piece(piece, rc);
+	}
+}
+
+static void read_edge(struct weir_volume_piece *piece, uint32_t at)
+{
+	piece->at = at;
+	piece->count = 1;
+	try_read(piece);
+}
+
+static void move_pages(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+	int rc;
+
+	piece->at = 0;
+	piece->count = piece->pages;
+	if (piece->request->op == WEIR_VOLUME_READ) {
+		try_read(piece);
+		return;
+	}
+	if (piece->request->op == WEIR_VOLUME_DISCARD &&
+	    !weir_volume_is_edge(piece->request, piece->first)) {
+		weir_extents_discard(&v->core, piece->extent, piece->page, piece->pages, false);
+		end_piece(piece, 0);
+		return;
+	}
+	rc = start_write(piece);
+	if (rc)
+		end_piece(piece, rc);
+}
+
+static void take_step(struct weir_volume_piece *piece)
+{
+	const struct weir_volume_request *r = piece->request;
+	uint32_t last = piece->pages - 1;
+
+	if (piece->step == WEIR_VOLUME_FETCH_FIRST && !weir_volume_is_edge(r, piece->first))
+		piece->step = WEIR_VOLUME_FETCH_LAST;
+	if (piece->step == WEIR_VOLUME_FETCH_LAST &&
+	    (!last || !weir_volume_is_edge(r, piece->first + last)))
+		piece->step = WEIR_VOLUME_MOVE;
+	if (piece->step == WEIR_VOLUME_FETCH_FIRST)
+		read_edge(piece, 0);
+	else if (piece->step == WEIR_VOLUME_FETCH_LAST)
+		read_edge(piece, last);
+	else
+		move_pages(piece);
+}
+
+void weir_volume_piece_begin(struct weir_volume_piece *piece)
+{
+	piece->tried = 0;
+	piece->status = 0;
+	piece->subios = 0;
+	piece->is_writing = false;
+	piece->step = piece->request->op == WEIR_VOLUME_READ ? WEIR_VOLUME_MOVE :
+							       WEIR_VOLUME_FETCH_FIRST;
+	take_step(piece);
+}
+
+static bool is_as_expected(const struct weir_volume_piece *piece)
+{
+	bool is_right = true;
+
+	for (uint32_t i = piece->at; i < piece->at + piece->count; i++)
+		is_right &= weir_volume_checksum_accept(
+			weir_volume_page_of(piece->request, piece->first + i), piece->sums[i]);
+	return is_right;
+}
+
+static void read_ended(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+	bool is_wrong = !piece->failed && !is_as_expected(piece);
+
+	weir_extents_read_end(&v->core, piece->extent, piece->slot);
+	if (!piece->failed && !is_wrong) {
+		read_succeeded(piece);
+		return;
+	}
+	if (is_wrong) {
+		v->mismatches++;
+		piece->status = -EIO;
+		weir_extents_distrust(&v->core, piece->extent, piece->slot);
+	}
+	v->failovers++;
+	piece->tried |= (uint8_t)(1u << piece->slot);
+	weir_volume_kick(v);
+	try_read(piece);
+}
+
+static void write_ended(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+	int rc = weir_extents_write_end(&v->core, &piece->write, (uint8_t)piece->failed);
+
+	piece->is_writing = false;
+	if (piece->failed) {
+		v->missed_writes++;
+		weir_volume_kick(v);
+	}
+	weir_volume_wake(&v->settled);
+	end_piece(piece, rc && piece->status ? piece->status : rc);
+}
+
+void weir_volume_piece_continue(struct weir_volume_piece *piece)
+{
+	if (piece->is_writing)
+		write_ended(piece);
+	else
+		read_ended(piece);
+}
+
+void weir_volume_pieces_resume(struct weir_volume *v, bool cancel)
+{
+	struct weir_list waiters, *at;
+
+	weir_list_init(&waiters);
+	while (!weir_list_is_empty(&v->memory_waiters)) {
+		at = v->memory_waiters.next;
+		weir_list_del(at);
+		weir_list_add_tail(&waiters, at);
+	}
+	while (!weir_list_is_empty(&waiters)) {
+		struct weir_volume_piece *piece;
+		int rc;
+
+		at = waiters.next;
+		weir_list_del(at);
+		piece = weir_list_entry(at, struct weir_volume_piece, waiting);
+		rc = cancel ? -ECANCELED : start_write(piece);
+		if (rc)
+			end_piece(piece, rc);
+	}
+}

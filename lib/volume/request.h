@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A request, and its pieces. A piece lies in one unit of the stripe, and so in one extent.
+ *
+ * A page that the request covers in part is an edge: the first page, the last, or both. An edge has
+ * a page of its own in the request. A read copies the wanted bytes out of it; a write or a discard
+ * reads the old page first, and merges.
+ */
+#ifndef WEIR_LIB_VOLUME_REQUEST_H
+#define WEIR_LIB_VOLUME_REQUEST_H
+
+#include "lib/volume/volume.h"
+
+enum weir_volume_op {
+	WEIR_VOLUME_READ,
+	WEIR_VOLUME_WRITE,
+	WEIR_VOLUME_DISCARD,
+	WEIR_VOLUME_FLUSH,
+};
+
+/* An operation of a piece at one copy. */
+struct weir_volume_subio {
+	struct weir_volume_piece *piece;
+	uint8_t slot;
+};
+
+enum weir_volume_step {
+	WEIR_VOLUME_FETCH_FIRST, /* read the edge at the begin of the piece */
+	WEIR_VOLUME_FETCH_LAST, /* read the edge at its end */
+	WEIR_VOLUME_MOVE, /* read or write all pages */
+};
+
+/**
+ * struct weir_volume_piece - a part of a request
+ * @waiting: in the request's unused pieces, or in the volume's memory_waiters
+ * @first: page of the volume; @extent, @page, @pages: the same in the extent
+ * @at, @count: pages of the current read, from @page on
+ * @step: an enum weir_volume_step
+ * @tried: copies that failed the current read
+ * @slot: the copy that is read
+ * @write: the core's state of a write; @is_writing: a write is at the donors
+ * @give_up_ns: when it stops waiting for memory
+ * @subios: operations under way; atomic
+ * @failed: copies that failed; atomic
+ * @status: of the last failed operation; atomic
+ * @sums: checksums written, or expected
+ */
+struct weir_volume_piece {
+	struct weir_volume_event event;
+	struct weir_volume_request *request;
+	struct weir_list waiting;
+	uint64_t first;
+	uint32_t extent, page, pages;
+	uint32_t at, count;
+	uint8_t step, tried, slot;
+	bool is_writing;
+	struct weir_extents_write write;
+	uint64_t give_up_ns;
+	uint32_t subios;
+	uint32_t failed;
+	int status;
+	uint32_t sums[WEIR_VOLUME_UNIT_PAGES];
+	struct weir_volume_subio subio[WEIR_EXTENTS_SLOTS_MAX];
+};
+
+/* The thread that waits for a blocking call. @state: a futex; 1 when done; atomic */
+struct weir_volume_waiter {
+	uint32_t state;
+	int status;
+};
+
+/**
+ * struct weir_volume_request - from the call until the completion
+ * @order: in the volume's order
+ * @pending, @active: in the volume's lists
+ * @buf: the user's bytes; NULL: none
+ * @first, @end: pages of the volume; @next: first page not yet in a piece
+ * @edge: pages for the edges: [0] of the first page, [1] of the last if it is another; or NULL
+ * @has_first, @has_last: whether these pages are edges
+ * @busy: pieces under way
+ * @unused: pieces not under way
+ * @status: of the first piece that failed
+ * @done, @arg: the user's; or @waiter
+ */
+struct weir_volume_request {
+	struct weir_volume_event event;
+	struct weir_volume *volume;
+	struct weir_order_node order;
+	struct weir_list pending, active;
+	uint8_t op;
+	bool has_first, has_last;
+	char *buf;
+	uint64_t offset, length;
+	uint64_t first, end, next;
+	char (*edge)[WEIR_VOLUME_PAGE_BYTES];
+	uint32_t busy;
+	struct weir_list unused;
+	int status;
+	weir_done_fn *done;
+	void *arg;
+	struct weir_volume_waiter *waiter;
+	struct weir_volume_piece pieces[];
+};
+
+static inline bool weir_volume_is_edge(const struct weir_volume_request *r, uint64_t page)
+{
+	return (r->has_first && page == r->first) || (r->has_last && page == r->end - 1);
+}
+
+/* The memory of a page of the volume: the user's, or that of an edge. */
+static inline char *weir_volume_page_of(const struct weir_volume_request *r, uint64_t page)
+{
+	if (r->has_first && page == r->first)
+		return r->edge[0];
+	if (r->has_last && page == r->end - 1)
+		return r->edge[1];
+	return r->buf + (page * WEIR_VOLUME_PAGE_BYTES - r->offset);
+}
+
+/* All functions below: with the lock held. */
+
+/* A new request has come. */
+void weir_volume_request_admit(struct weir_volume_request *r);
+
+/* Starts pieces of a request, and ends it after the last. */
+void weir_volume_request_advance(struct weir_volume_request *r);
+
+/* A piece has ended. */
+void weir_volume_request_piece_ended(struct weir_volume_piece *piece, int status);
+
+/* Runs the callbacks that are due, unless another thread does. Without the lock. */
+void weir_volume_requests_dispatch(struct weir_volume *v);
+
+/* Begins a piece that is filled in. */
+void weir_volume_piece_begin(struct weir_volume_piece *piece);
+
+/* All operations of a piece have ended. */
+void weir_volume_piece_continue(struct weir_volume_piece *piece);
+
+/* Memory may have come: tries the pieces that wait for it; @cancel: ends them. */
+void weir_volume_pieces_resume(struct weir_volume *v, bool cancel);
+
+#endif

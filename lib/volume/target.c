@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/thread.h"
+#include "lib/base/yield.h"
+#include "lib/client/session.h"
+#include "lib/volume/target.h"
+
+static void on_down(void *arg, int status)
+{
+	struct weir_volume_target *target = arg;
+
+	(void)status;
+	weir_volume_kick(target->volume);
+}
+
+static int connect_target(struct weir_volume_target *target, struct weir_session **session,
+			  struct weir_error *error)
+{
+	const struct weir_volume_options *options = &target->volume->options;
+	const struct weir_session_options wanted = {
+		.size = sizeof(wanted),
+		.key = options->key,
+		.device = options->device,
+		.channels = options->channels,
+		.timeout_ns = options->timeout_ns,
+		.on_down = on_down,
+		.arg = target,
+	};
+
+	return weir_session_open(target->address, &wanted, session, error);
+}
+
+static void offer_session(struct weir_volume_target *target, struct weir_session *session)
+{
+	struct weir_volume *v = target->volume;
+
+	weir_volume_lock(v);
+	target->fresh = session;
+	weir_volume_unlock(v);
+	weir_volume_kick(v);
+}
+
+static void *run(void *arg)
+{
+	struct weir_volume_target *target = arg;
+	struct weir_volume *v = target->volume;
+
+	while (!weir_volume_is_closing(v)) {
+		uint32_t wanted = __atomic_load_n(&target->wanted, __ATOMIC_SEQ_CST);
+		struct weir_session *session;
+
+		if (!(wanted & 1)) {
+			weir_volume_sleep(&target->wanted, wanted, UINT64_MAX);
+		} else if (!connect_target(target, &session, NULL)) {
+			__atomic_add_fetch(&target->wanted, 1, __ATOMIC_SEQ_CST);
+			offer_session(target, session);
+		} else {
+			weir_volume_sleep(&target->wanted, wanted,
+					  weir_now_ns() + WEIR_VOLUME_TICK_NS);
+		}
+	}
+	return NULL;
+}
+
+int weir_volume_target_open(struct weir_volume_target *target, struct weir_error *error)
+{
+	int rc = connect_target(target, &target->fresh, error);
+
+	if (rc)
+		return rc;
+	weir_volume_target_adopt(target);
+	rc = weir_thread_create(&target->thread, "weir-volume-join", run, target, error);
+	target->has_thread = !rc;
+	return rc;
+}
+
+void weir_volume_target_reconnect(struct weir_volume_target *target)
+{
+	if (!(__atomic_load_n(&target->wanted, __ATOMIC_SEQ_CST) & 1))
+		weir_volume_wake(&target->wanted);
+}
+
+bool weir_volume_target_adopt(struct weir_volume_target *target)
+{
+	struct weir_volume *v = target->volume;
+	bool is_new;
+
+	weir_volume_lock(v);
+	is_new = target->fresh;
+	if (is_new) {
+		target->session = target->fresh;
+		target->fresh = NULL;
+		v->sessions++;
+	}
+	weir_volume_unlock(v);
+	return is_new;
+}
+
+/* Threads that poll the session leave it soon. */
+void weir_volume_target_drop(struct weir_volume_target *target)
+{
+	struct weir_volume *v = target->volume;
+	struct weir_session *session;
+	unsigned int pollers;
+	uint64_t now_ns;
+
+	weir_volume_lock(v);
+	session = target->session;
+	target->session = NULL;
+	pollers = target->pollers;
+	weir_volume_unlock(v);
+	while (pollers) {
+		weir_yield(&now_ns);
+		weir_volume_lock(v);
+		pollers = target->pollers;
+		weir_volume_unlock(v);
+	}
+	weir_session_close(session);
+	target->is_silent = false;
+}
+
+void weir_volume_target_close(struct weir_volume_target *target)
+{
+	if (target->has_thread) {
+		weir_volume_wake(&target->wanted);
+		pthread_join(target->thread, NULL);
+	}
+	weir_volume_target_adopt(target);
+	weir_volume_target_drop(target);
+	free(target->address);
+}
+
+enum weir_extents_donor_state weir_volume_target_state(struct weir_volume_target *target)
+{
+	enum weir_session_state state;
+	bool is_whole;
+
+	if (!target->session)
+		return WEIR_EXTENTS_DONOR_DOWN;
+	weir_session_lock(target->session);
+	state = weir_session_state(target->session);
+	is_whole = weir_session_is_whole(target->session);
+	weir_session_unlock(target->session);
+	if (state != WEIR_SESSION_OPEN)
+		return WEIR_EXTENTS_DONOR_DOWN;
+	return is_whole && !target->is_silent ? WEIR_EXTENTS_DONOR_UP : WEIR_EXTENTS_DONOR_SLOW;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A volume: core/volume/extents.h over sessions to donors. The core decides; this part holds the
+ * memory, the sessions and the requests.
+ *
+ * Serving. Any thread pushes events to the inbox: new requests, and pieces whose operations have
+ * ended. The thread that finds the lock free handles them all, by core/base/combine.h. So no
+ * callback of a session waits for the lock, whose holder may be inside a call on that session.
+ *
+ * Order. A request waits for earlier ones that share a page, by core/engine/order.h in units of
+ * pages. So a read may move to another copy, and a write may read the rest of a page first, without
+ * being overtaken.
+ *
+ * Threads. One thread maintains: it detects lost donors, returns and borrows memory. One fills new
+ * copies. Each donor has a thread that connects, so that a silent donor delays no other.
+ */
+#ifndef WEIR_LIB_VOLUME_VOLUME_H
+#define WEIR_LIB_VOLUME_VOLUME_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <weir/session.h>
+#include <weir/volume.h>
+
+#include "core/base/inbox.h"
+#include "core/base/list.h"
+#include "core/engine/order.h"
+#include "core/volume/extents.h"
+#include "core/volume/stripe.h"
+#include "lib/base/mutex.h"
+
+#define WEIR_VOLUME_PAGE_BYTES 4096u
+#define WEIR_VOLUME_UNIT_PAGES 64u /* of a stripe, and most of a piece */
+#define WEIR_VOLUME_PIECES_MAX 32u /* of one request under way */
+#define WEIR_VOLUME_TICK_NS 1000000000ull /* period of maintenance */
+
+/**
+ * struct weir_volume_target - one of the donors
+ * @session: NULL: none. Changed by the maintaining thread with @volume->lock held; freed when no
+ *	thread polls it any more
+ * @fresh: connected, for the maintaining thread; guarded by @volume->lock
+ * @pollers: threads in weir_session_process(); guarded by @volume->lock
+ * @thread: connects when @wanted is 1; @wanted is a futex, atomic
+ * @is_silent: the donor did not answer; asked again at @ask_again_ns. Of the maintaining thread
+ */
+struct weir_volume_target {
+	struct weir_volume *volume;
+	char *address;
+	struct weir_session *session, *fresh;
+	unsigned int pollers;
+	pthread_t thread;
+	bool has_thread;
+	uint32_t wanted;
+	bool is_silent;
+	uint64_t ask_again_ns;
+};
+
+/* What the inbox holds: a request, or a piece. */
+struct weir_volume_event {
+	struct weir_inbox_node node;
+	bool is_piece;
+};
+
+/**
+ * struct weir_volume_resync - the chunk that the filling thread copies
+ * @ended: a futex: 1 when the step has ended; atomic
+ */
+struct weir_volume_resync {
+	char *chunk;
+	uint32_t sums[WEIR_EXTENTS_CHUNK_PAGES];
+	uint32_t ended;
+	int status;
+};
+
+/**
+ * struct weir_volume - a volume
+ * @lock: guards all that follows, unless noted. Taken by weir_volume_lock(), or while serving
+ * @core: extents and their copies; operations are pushed with the lock held
+ * @regions: core.slots regions for each extent; each belongs to the user of its replica
+ * @order: requests under way, in pages; @pending: the same in order of arrival
+ * @active: requests that may start pieces; @memory_waiters: pieces that wait for memory
+ * @inbox: events; any thread pushes
+ * @done: requests whose callback is due; @dispatching: held to run callbacks
+ * @closing: set once; atomic
+ * @kick, @settled: futexes of the maintaining and the filling thread; atomic
+ * @failovers, @mismatches, @missed_writes, @sessions: see struct weir_volume_info
+ */
+struct weir_volume {
+	struct weir_volume_options options;
+	uint64_t bytes;
+	struct weir_stripe stripe;
+	struct weir_mutex lock;
+	struct weir_extents core;
+	struct weir_extent *extents;
+	struct weir_region **regions;
+	struct weir_order order;
+	struct weir_list pending, active, memory_waiters;
+	struct weir_inbox inbox, done;
+	struct weir_mutex dispatching;
+	bool closing;
+	uint32_t kick, settled;
+	pthread_t maintainer, filler;
+	bool has_maintainer, has_filler;
+	struct weir_volume_resync resync;
+	uint64_t failovers, mismatches, missed_writes, sessions;
+	unsigned int nr_targets;
+	struct weir_volume_target *targets;
+};
+
+/* Takes the lock. Context: any thread that may sleep, outside callbacks. */
+static inline void weir_volume_lock(struct weir_volume *v)
+{
+	weir_mutex_lock(&v->lock);
+}
+
+/* Gives the lock back, serves events, and runs callbacks. */
+void weir_volume_unlock(struct weir_volume *v);
+
+/* Pushes an event and serves. Context: any thread, callbacks included; without the lock. */
+void weir_volume_push(struct weir_volume *v, struct weir_volume_event *event);
+
+static inline bool weir_volume_is_closing(const struct weir_volume *v)
+{
+	return __atomic_load_n(&v->closing, __ATOMIC_SEQ_CST);
+}
+
+/* Wakes a thread of the volume that sleeps on @word. Context: any. */
+void weir_volume_wake(uint32_t *word);
+
+/* Sleeps until a wake since @seen was read from @word, or until @deadline_ns. */
+void weir_volume_sleep(uint32_t *word, uint32_t seen, uint64_t deadline_ns);
+
+static inline void weir_volume_kick(struct weir_volume *v)
+{
+	weir_volume_wake(&v->kick);
+}
+
+static inline struct weir_region **weir_volume_region(struct weir_volume *v, uint32_t extent,
+						      uint8_t slot)
+{
+	return &v->regions[(size_t)extent * v->core.slots + slot];
+}
+
+static inline uint64_t weir_volume_extent_bytes(const struct weir_volume *v)
+{
+	return (uint64_t)v->core.pages * WEIR_VOLUME_PAGE_BYTES;
+}
+
+#endif
