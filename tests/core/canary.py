@@ -440,7 +440,7 @@ BUGS = [
     ("another replica goes instead of the leaving one", "core/volume/extents_placement.c",
      "(!spare || !spare->leaves))", "!spare)"),
     ("a donor that reclaims memory is asked for more", "core/volume/extents_placement.c",
-     "has_donor(v, extent, donor) || has_enough(v, donor))", "has_donor(v, extent, donor))"),
+     "has_donor(v, extent, donor) || has_enough(v, donor) ||", "has_donor(v, extent, donor) ||"),
     ("a leaving replica gets no successor", "core/volume/extents_placement.c",
      "is_live(&extent->replica[slot]) && !extent->replica[slot].leaves;",
      "is_live(&extent->replica[slot]);"),
