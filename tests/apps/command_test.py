@@ -67,7 +67,7 @@ class Help(unittest.TestCase):
 
 
 class Completion(unittest.TestCase):
-    """What bash offers where the cursor is after the last word."""
+    """The words that bash offers where the cursor is after the last word."""
 
     def offered(self, *words):
         script = ("source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _weir; "

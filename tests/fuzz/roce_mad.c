@@ -73,7 +73,7 @@ static void drain(void)
 	}
 }
 
-/* What rdma_cm's ids read in a request is a message with addresses of @path. */
+/* A message with addresses of @path is all that ids of rdma_cm read in a request. */
 static void read_as_rdma_cm(const struct roce_mad *m, const struct roce_cm_path *path)
 {
 	enum rdma_port_space ps;

@@ -258,7 +258,7 @@ class Trace(unittest.TestCase):
         self.assertRegex(out, f"(?m)^weir-ping +{client.pid} +{self.address} ")
 
     def pressure(self, pid, nic):
-        """What weir stat estimates for small writes of @pid, on a NIC with @nic cache entries."""
+        """The estimate of weir stat for small writes of @pid, on a NIC with @nic cache entries."""
         status, out, err = weir("stat", "--json", "--nic", nic, str(pid))
         self.assertEqual(status, 0, err)
         [session] = json.loads(out)["sessions"]
