@@ -143,6 +143,7 @@ static void step(struct fuzz_roce *f)
 static void connect(struct fuzz_roce *f)
 {
 	uint32_t i, psns[2], window = 1 + fuzz_roce_draw(f, 40);
+	uint32_t read_packets = 1 + fuzz_roce_draw(f, 8);
 	uint8_t depth = (uint8_t)(1 + fuzz_roce_draw(f, FUZZ_ROCE_DEPTH_MAX));
 
 	for (i = 0; i < 2; i++)
@@ -162,6 +163,7 @@ static void connect(struct fuzz_roce *f)
 			.receive_psn = psns[1 - i],
 			.mtu = FUZZ_ROCE_MTU,
 			.window = window,
+			.read_packets = read_packets,
 			.max_rd_atomic = depth,
 			.max_dest_rd_atomic = depth,
 			.timeout = TIMEOUT,

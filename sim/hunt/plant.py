@@ -118,6 +118,8 @@ PLANTS = {
     # A read that goes back begins one packet early.
     "restart": (".addr = wqe->addr + (wqe->op == ROCE_OP_READ ? offset : 0)",
                 ".addr = wqe->addr + (wqe->op == ROCE_OP_READ && offset ? offset - c->mtu : 0)"),
+    # A piece of a read that goes back ends later than before.
+    "regroup": (" - (psn - wqe->first) % piece", ""),
     # A response's PSN does not wrap.
     "wrapped": ("roce_psn_extend(p->psn, r->acked)",
                 "p->psn + (r->acked & ~(uint64_t)ROCE_PSN_MASK)"),

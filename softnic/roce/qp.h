@@ -74,8 +74,7 @@ enum roce_right {
  * The requester's:
  *
  * @first, @end: its PSNs: from @first to before @end; a read's are those of its responses
- * @number: of the message, counted from 1 (the specification's SSN)
- * @is_out: a read or atomic: its request is sent, its response is awaited
+ * @number: of its last message, counted from 1 (the specification's SSN); a long read has many
  */
 struct roce_wqe {
 	uint64_t id;
@@ -83,7 +82,6 @@ struct roce_wqe {
 	uint8_t op;
 	bool is_solicited;
 	bool is_fenced;
-	bool is_out;
 	uint32_t length;
 	uint32_t imm;
 	uint32_t rkey;
@@ -189,6 +187,7 @@ struct roce_resource {
  * @resources: memory for @max_dest_rd_atomic entries
  * @mtu: bytes; 256 to 4096
  * @window: packets in flight at most, even without congestion; 1 to ROCE_WINDOW_MAX
+ * @read_packets: responses to one read request at most; a longer read is requested in pieces
  * @max_rd_atomic: reads and atomics in flight at most
  * @timeout: local ACK timeout: 4.096 us * 2^n; 0: none
  * @retries, @rnr_retries: 7 for the last means no limit
@@ -206,6 +205,7 @@ struct roce_config {
 	uint32_t send_psn, receive_psn;
 	uint32_t mtu;
 	uint32_t window;
+	uint32_t read_packets;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t timeout, retries, rnr_retries, rnr_timer;
 	uint32_t qkey;
@@ -220,7 +220,7 @@ struct roce_config {
  * @sent: one past the highest PSN ever transmitted
  * @posted: PSN after the last WQE; @number: of the last message
  * @rate: bounds the packets in flight
- * @reads_out: WQEs with @is_out
+ * @reads_out: requests for data sent since the queue pair last went back, and not answered
  * @has_rewound: went back since the last progress
  * @unasked: packets since the last that wants an acknowledgement
  * @retries_left, @rnr_left: until the next progress

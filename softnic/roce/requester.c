@@ -2,7 +2,10 @@
 /*
  * The sending half: a ring of WQEs, cut into packets of the path MTU. A WQE gets its PSNs when
  * posted. Going back is one assignment: @next returns to @acked, and the packets are made again.
- * A read that goes back begins at the first response that is missing.
+ *
+ * A long read is requested in pieces, because only the requester's window bounds the responses. A
+ * read that goes back begins at the first response that is missing. A piece always ends at the same
+ * PSN, so that the responder knows the piece again.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,6 +35,25 @@ static uint32_t packets_of(const struct roce_qp *qp, const struct roce_wqe *wqe)
 	return (wqe->length - 1) / qp->config.mtu + 1;
 }
 
+/* Requests of a WQE, as the responder numbers messages. */
+static uint32_t messages_of(const struct roce_qp *qp, const struct roce_wqe *wqe)
+{
+	if (wqe->op != ROCE_OP_READ)
+		return 1;
+	return (uint32_t)(wqe->end - wqe->first - 1) / qp->config.read_packets + 1;
+}
+
+uint64_t roce_requester_request_end(const struct roce_qp *qp, const struct roce_wqe *wqe,
+				    uint64_t psn)
+{
+	uint32_t piece = qp->config.read_packets;
+	uint64_t end = psn + piece - (psn - wqe->first) % piece;
+
+	if (wqe->op != ROCE_OP_READ)
+		return psn + 1;
+	return end < wqe->end ? end : wqe->end;
+}
+
 int roce_requester_post(struct roce_qp *qp, const struct roce_wqe *wqe)
 {
 	struct roce_requester *r = &qp->req;
@@ -40,10 +62,10 @@ int roce_requester_post(struct roce_qp *qp, const struct roce_wqe *wqe)
 	if (r->tail - r->reported == qp->config.send_size)
 		return -ENOMEM;
 	*to = *wqe;
-	to->is_out = false;
 	to->first = r->posted;
 	to->end = r->posted = to->first + packets_of(qp, wqe);
-	to->number = ++r->number & ROCE_PSN_MASK;
+	r->number += messages_of(qp, to);
+	to->number = r->number & ROCE_PSN_MASK;
 	r->tail++;
 	if (r->is_failed)
 		r->done = r->current = r->tail;
@@ -69,10 +91,7 @@ void roce_requester_fail(struct roce_qp *qp, enum roce_status status)
 void roce_requester_end(struct roce_qp *qp)
 {
 	struct roce_requester *r = &qp->req;
-	struct roce_wqe *wqe = roce_requester_wqe(qp, r->done);
 
-	r->reads_out -= wqe->is_out;
-	wqe->is_out = false;
 	if (r->current == r->done)
 		r->current++;
 	r->done++;
@@ -87,12 +106,8 @@ void roce_requester_end_stuck(struct roce_qp *qp)
 void roce_requester_rewind(struct roce_qp *qp)
 {
 	struct roce_requester *r = &qp->req;
-	uint32_t at;
 
-	for (at = r->done; r->reads_out && at != r->current + 1 && at != r->tail; at++) {
-		r->reads_out -= roce_requester_wqe(qp, at)->is_out;
-		roce_requester_wqe(qp, at)->is_out = false;
-	}
+	r->reads_out = 0;
 	r->next = r->acked;
 	r->current = r->done;
 	r->probed = r->acked;
@@ -135,7 +150,8 @@ static bool may_send(const struct roce_qp *qp, const struct roce_wqe *wqe, uint6
 		return false;
 	if (qp->config.transport != ROCE_RC)
 		return true;
-	if (r->next - r->acked >= r->rate.window)
+	if (r->next != r->acked &&
+	    roce_requester_request_end(qp, wqe, r->next) - r->acked > r->rate.window)
 		return false;
 	if (wqe->is_fenced && r->reads_out)
 		return false;
@@ -166,6 +182,16 @@ static uint8_t opcode_of(const struct roce_wqe *wqe, bool is_first, bool is_last
 	return is_first ? ROCE_WRITE_FIRST : ROCE_WRITE_MIDDLE;
 }
 
+/* The bytes that a read asks for now. */
+static uint32_t read_bytes(const struct roce_qp *qp, const struct roce_wqe *wqe, uint32_t offset)
+{
+	uint64_t end = roce_requester_request_end(qp, wqe, qp->req.next);
+
+	if (end == wqe->end)
+		return wqe->length - offset;
+	return (uint32_t)(end - qp->req.next) * qp->config.mtu;
+}
+
 /* The packet after this one waits for an acknowledgement, or there is none yet. */
 static bool wants_ack(struct roce_qp *qp, const struct roce_wqe *wqe, bool is_last)
 {
@@ -183,19 +209,16 @@ static bool wants_ack(struct roce_qp *qp, const struct roce_wqe *wqe, bool is_la
 	return !r->unasked;
 }
 
-/* One packet moves the send queue on, or a whole read. */
+/* One packet moves the send queue on, or a piece of a read. */
 static void advance(struct roce_qp *qp, const struct roce_wqe *wqe, uint64_t now_ns)
 {
 	struct roce_requester *r = &qp->req;
 
 	qp->counters.retransmitted += r->next < r->sent;
-	r->next = wqe->op == ROCE_OP_READ ? wqe->end : r->next + 1;
+	r->next = roce_requester_request_end(qp, wqe, r->next);
 	if (r->next > r->sent)
 		r->sent = r->next;
-	if (roce_requester_expects_data(wqe)) {
-		roce_requester_wqe(qp, r->current)->is_out = true;
-		r->reads_out++;
-	}
+	r->reads_out += roce_requester_expects_data(wqe);
 	if (r->next == wqe->end)
 		r->current++;
 	if (qp->config.transport != ROCE_RC) {
@@ -226,7 +249,7 @@ static void fill(struct roce_qp *qp, const struct roce_wqe *wqe, struct roce_pac
 		.qkey = wqe->qkey >> 31 ? c->qkey : wqe->qkey,
 		.rkey = wqe->rkey,
 		.addr = wqe->addr + (wqe->op == ROCE_OP_READ ? offset : 0),
-		.dma_bytes = wqe->length - (wqe->op == ROCE_OP_READ ? offset : 0),
+		.dma_bytes = wqe->op == ROCE_OP_READ ? read_bytes(qp, wqe, offset) : wqe->length,
 		.swap_add = wqe->swap_add,
 		.compare = wqe->compare,
 		.imm = wqe->imm,

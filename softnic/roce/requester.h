@@ -21,6 +21,10 @@ void roce_requester_input(struct roce_qp *qp, const struct roce_packet *p, uint6
 /** roce_requester_fail() - end the oldest open WQE with @status, flush the others; once */
 void roce_requester_fail(struct roce_qp *qp, enum roce_status status);
 
+/** roce_requester_request_end() - PSN after the packet or piece of a read that begins at @psn */
+uint64_t roce_requester_request_end(const struct roce_qp *qp, const struct roce_wqe *wqe,
+				    uint64_t psn);
+
 /** roce_requester_end() - all packets of the oldest open WQE are acknowledged */
 void roce_requester_end(struct roce_qp *qp);
 

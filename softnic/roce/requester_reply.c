@@ -132,15 +132,22 @@ static void acknowledged(struct roce_qp *qp, const struct roce_packet *p, uint64
 
 /* Does the packet fit the place in the read? A forged or stale response does not. */
 static bool is_response_of(const struct roce_qp *qp, const struct roce_wqe *wqe,
-			   const struct roce_packet *p, uint32_t offset)
+			   const struct roce_packet *p, uint64_t psn)
 {
-	uint32_t left = wqe->length - offset, mtu = qp->config.mtu;
-	bool is_last = left <= mtu;
+	uint32_t mtu = qp->config.mtu, left = wqe->length - (uint32_t)(psn - wqe->first) * mtu;
+	bool is_last = psn + 1 == roce_requester_request_end(qp, wqe, psn);
 
 	if (wqe->op != ROCE_OP_READ)
 		return wqe->op > ROCE_OP_READ && p->opcode == ROCE_ATOMIC_ACK;
-	return p->opcode != ROCE_ATOMIC_ACK && p->payload_bytes == (is_last ? left : mtu) &&
+	return p->opcode != ROCE_ATOMIC_ACK && p->payload_bytes == (left < mtu ? left : mtu) &&
 	       is_last == !!(roce_packet_traits(p->opcode) & ROCE_IS_END);
+}
+
+/* A response is taken: was it the last of a request that is out since the queue pair went back? */
+static void request_answered(struct roce_qp *qp, const struct roce_wqe *wqe, uint64_t psn)
+{
+	if (psn + 1 == roce_requester_request_end(qp, wqe, psn) && psn < qp->req.next)
+		qp->req.reads_out--;
 }
 
 static void take_data(struct roce_qp *qp, const struct roce_packet *p, uint64_t psn,
@@ -158,7 +165,7 @@ static void take_data(struct roce_qp *qp, const struct roce_packet *p, uint64_t 
 	}
 	wqe = roce_requester_wqe(qp, r->done);
 	offset = (uint32_t)(psn - wqe->first) * qp->config.mtu;
-	if (!is_response_of(qp, wqe, p, offset)) {
+	if (!is_response_of(qp, wqe, p, psn)) {
 		qp->counters.stray++;
 		return;
 	}
@@ -174,6 +181,7 @@ static void take_data(struct roce_qp *qp, const struct roce_packet *p, uint64_t 
 	}
 	if (roce_packet_traits(p->opcode) & ROCE_HAS_AETH)
 		learn_credits(r, p);
+	request_answered(qp, wqe, psn);
 	r->acked = psn + 1;
 	if (r->acked == wqe->end)
 		roce_requester_end(qp);

@@ -14,6 +14,7 @@
 
 enum {
 	WINDOW_BYTES = 256 << 10, /* what a socket's buffer bears by default */
+	READ_BYTES = 32 << 10, /* of one request, so that responses grow with the window */
 	PACKETS_MAX = 256, /* at a time, for a long read; then others have their turn */
 	MTU_SHIFT = 7, /* enum ibv_mtu 1 is 256 bytes */
 };
@@ -76,6 +77,7 @@ static void init_transport(struct qp *qp, struct far *f, const struct ibv_qp_att
 		.receive_psn = attr->rq_psn,
 		.mtu = mtu,
 		.window = WINDOW_BYTES / mtu,
+		.read_packets = READ_BYTES / mtu,
 		.max_dest_rd_atomic = attr->max_dest_rd_atomic,
 		.rnr_timer = attr->min_rnr_timer,
 		.qkey = attr->qkey,

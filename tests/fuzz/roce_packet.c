@@ -159,6 +159,7 @@ static void start(enum roce_transport transport)
 		.receive_psn = 0xfffffc,
 		.mtu = ROCE_MTU_MIN,
 		.window = 16,
+		.read_packets = 4,
 		.max_rd_atomic = 2,
 		.max_dest_rd_atomic = DEPTH,
 		.timeout = 1,

@@ -87,6 +87,7 @@ static void start(void)
 				.dest_qpn = 2 * flow + 1 - side,
 				.mtu = MTU,
 				.window = 256,
+				.read_packets = 32,
 				.max_rd_atomic = 1,
 				.max_dest_rd_atomic = 1,
 				.timeout = 9, /* 2 ms */

@@ -150,6 +150,32 @@ static void test_a_read_restarts_in_the_middle(void **state)
 	assert_memory_equal(a.local, b.memory, 3 * FIXTURE_MTU);
 }
 
+/* The window covers the responses; a message that follows is numbered as the responder counts. */
+static void test_a_long_read_is_requested_in_pieces(void **state)
+{
+	(void)state;
+	roce_rate_init(&a.qp.req.rate, 5);
+	b.receives = 1;
+	roce_post(&a, ROCE_OP_READ, 6 * FIXTURE_MTU);
+	roce_post(&a, ROCE_OP_SEND, FIXTURE_MTU);
+	roce_expect(&a, ROCE_READ_REQUEST, &sent);
+	assert_int_equal(sent.p.dma_bytes, FIXTURE_READ_PACKETS * FIXTURE_MTU);
+	roce_expect_silence(&a);
+	roce_deliver(&b, &sent);
+	roce_expect(&b, ROCE_READ_FIRST, &sent);
+	roce_deliver(&a, &sent);
+	roce_expect(&a, ROCE_READ_REQUEST, &sent);
+	assert_int_equal(sent.p.addr, FIXTURE_READ_PACKETS * FIXTURE_MTU);
+	assert_int_equal(sent.p.dma_bytes, 2 * FIXTURE_MTU);
+	roce_deliver(&b, &sent);
+	roce_settle();
+	roce_expect_completion(&a, ROCE_SUCCESS);
+	roce_expect_completion(&a, ROCE_SUCCESS);
+	assert_memory_equal(a.local, b.memory, 6 * FIXTURE_MTU);
+	assert_int_equal(a.qp.req.reads_out, 0);
+	assert_int_equal(a.qp.req.number, b.qp.resp.msn);
+}
+
 static void test_an_atomic_is_executed_once(void **state)
 {
 	uint64_t before, after;
@@ -460,6 +486,7 @@ int main(void)
 		cmocka_unit_test_setup(test_a_gap_gets_one_nak_and_the_requester_goes_back, setup),
 		cmocka_unit_test_setup(test_a_duplicate_is_acknowledged_not_executed, setup),
 		cmocka_unit_test_setup(test_a_read_restarts_in_the_middle, setup),
+		cmocka_unit_test_setup(test_a_long_read_is_requested_in_pieces, setup),
 		cmocka_unit_test_setup(test_an_atomic_is_executed_once, setup),
 		cmocka_unit_test_setup(test_depth_and_fence_hold_back, setup),
 		cmocka_unit_test_setup(test_silence_exhausts_the_retries, setup),

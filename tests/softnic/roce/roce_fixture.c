@@ -163,6 +163,7 @@ static void start(struct roce_host *h, enum roce_transport transport, uint32_t q
 		.receive_psn = receive_psn,
 		.mtu = FIXTURE_MTU,
 		.window = 64,
+		.read_packets = FIXTURE_READ_PACKETS,
 		.max_rd_atomic = FIXTURE_DEPTH,
 		.max_dest_rd_atomic = FIXTURE_DEPTH,
 		.timeout = FIXTURE_TIMEOUT,
