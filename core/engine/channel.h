@@ -33,6 +33,7 @@ struct weir_channel {
  * @broken: bit n: channel n may come up again
  * @failed: bit n: the host has not yet been told that channel n failed
  * @reserved: bit n: channel n serves one special purpose and is never picked
+ * @busy: bit n: a thread posts to channel n without the host's lock; no other thread posts there
  */
 struct weir_channels {
 	struct weir_channel channel[WEIR_CHANNEL_MAX];
@@ -40,6 +41,7 @@ struct weir_channels {
 	uint32_t broken;
 	uint32_t failed;
 	uint32_t reserved;
+	uint32_t busy;
 };
 
 /**
@@ -117,19 +119,25 @@ static inline bool weir_channels_any_left(const struct weir_channels *c)
  * @c: the channels
  * @number: the channel
  *
- * Return: WRs; 0 if the channel is full or down.
+ * Return: WRs; 0 if the channel is full, busy or down.
  */
 static inline uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number)
 {
 	const struct weir_channel *channel = &c->channel[number];
 
-	return weir_channels_is_up(c, number) ? channel->wrs_max - channel->in_flight : 0;
+	return (c->up & ~c->busy) >> number & 1 ? channel->wrs_max - channel->in_flight : 0;
+}
+
+/* Channels that are up and serve any request, as bits. */
+static inline uint32_t weir_channels_common(const struct weir_channels *c)
+{
+	return c->up & ~c->reserved;
 }
 
 /* Channels that weir_channels_pick() may return, as bits. */
 static inline uint32_t weir_channels_pickable(const struct weir_channels *c)
 {
-	return c->up & ~c->reserved;
+	return weir_channels_common(c) & ~c->busy;
 }
 
 /**

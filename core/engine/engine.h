@@ -194,6 +194,22 @@ void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *select
 int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t wrs_max);
 
 /**
+ * weir_engine_channel_busy() - a thread begins or ends a post without the host's lock
+ * @e: the engine
+ * @channel: its number
+ * @is_busy: whether the post begins
+ *
+ * While a channel is busy, requests take other channels, or gather. The order needs no care: a
+ * request waits until conflicting requests are done, not until they are posted. The host pulls
+ * after the end.
+ */
+static inline void weir_engine_channel_busy(struct weir_engine *e, uint16_t channel, bool is_busy)
+{
+	e->channels.busy &= ~(1u << channel);
+	e->channels.busy |= (uint32_t)is_busy << channel;
+}
+
+/**
  * weir_engine_channel_broken() - a channel accepts no posts for now
  * @e: the engine
  * @channel: its number

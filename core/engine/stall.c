@@ -38,7 +38,7 @@ static bool is_stalled(const struct weir_engine *e, const struct weir_channel *c
 /* The stalled channels among those that may be picked, as bits. Sets @e->stall_check_ns. */
 static uint32_t find_stalled(struct weir_engine *e, uint64_t now_ns)
 {
-	uint32_t stalled = 0, left = weir_channels_pickable(&e->channels);
+	uint32_t stalled = 0, left = weir_channels_common(&e->channels);
 	uint16_t number;
 
 	e->stall_check_ns = WEIR_NEVER;
@@ -77,7 +77,7 @@ bool weir_stall_check(struct weir_engine *e, uint64_t now_ns)
 	if (!stalled || !weir_window_is_awaited(e->window, &e->waiter))
 		return false;
 	if (is_silent(e, e->progress_ns, now_ns))
-		stalled = weir_channels_pickable(&e->channels);
+		stalled = weir_channels_common(&e->channels);
 	for (channel = 0; stalled; channel++, stalled >>= 1) {
 		if (stalled & 1)
 			fail_channel(e, channel);

@@ -28,7 +28,7 @@ void weir_keepalive_stop(struct weir_keepalive *k)
 
 enum weir_keepalive_action weir_keepalive_check(const struct weir_link *link, bool is_quiet)
 {
-	if (link->state != WEIR_LINK_UP)
+	if (link->state != WEIR_LINK_UP || link->is_posting)
 		return WEIR_KEEPALIVE_NOTHING;
 	if (link->is_probed)
 		return WEIR_KEEPALIVE_FAIL;

@@ -61,7 +61,9 @@ static inline bool weir_keepalive_is_quiet(const struct weir_keepalive *k, uint6
 	return posted == k->posted;
 }
 
-/* Return: what to do with @link at a check. */
+/*
+ * Return: what to do with @link at a check: nothing while a thread posts without the host's lock.
+ */
 enum weir_keepalive_action weir_keepalive_check(const struct weir_link *link, bool is_quiet);
 
 /* A probe of @link is in flight. */

@@ -23,7 +23,22 @@ bool weir_link_fail(struct weir_link *link)
 
 bool weir_link_needs_drain(const struct weir_link *link)
 {
+	if (link->is_posting)
+		return false;
 	return link->in_flight.count;
+}
+
+void weir_link_begin_post(struct weir_link *link)
+{
+	if (weir_bug(link->is_posting || link->state != WEIR_LINK_UP))
+		return;
+	link->is_posting = true;
+}
+
+struct weir_wr *weir_link_end_post(struct weir_link *link, struct weir_wr *first, uint32_t count)
+{
+	link->is_posting = false;
+	return count ? weir_in_flight_append(&link->in_flight, first, count) : first;
 }
 
 bool weir_link_settle(struct weir_link *link, bool is_read, bool may_reconnect)
@@ -31,7 +46,7 @@ bool weir_link_settle(struct weir_link *link, bool is_read, bool may_reconnect)
 	enum weir_link_state before = link->state;
 
 	if (link->state == WEIR_LINK_FAILING && !link->in_flight.count && !link->is_probed &&
-	    is_read)
+	    !link->is_posting && is_read)
 		link->state = WEIR_LINK_BROKEN;
 	if (link->state == WEIR_LINK_BROKEN && !may_reconnect)
 		link->state = WEIR_LINK_DOWN;

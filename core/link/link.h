@@ -31,11 +31,13 @@ enum weir_link_state {
  * struct weir_link - one link; all zero at the start
  * @state: its state
  * @is_probed: a probe is in flight: keepalive.h
+ * @is_posting: a thread posts a chain without the host's lock: weir_link_begin_post()
  * @in_flight: the other WRs
  */
 struct weir_link {
 	enum weir_link_state state;
 	bool is_probed;
+	bool is_posting;
 	struct weir_in_flight in_flight;
 };
 
@@ -57,17 +59,45 @@ void weir_link_up(struct weir_link *link);
  *
  * Return: true if the link was up. The host then owes the end of the WRs in flight, in one of two
  * ways. It moves the QP to the error state, which flushes them, and posts the drain WR if
- * weir_link_needs_drain(). Or it destroys the QP, takes the last completions, and pops the WRs that
- * are left: their outcome is unknown.
+ * weir_link_needs_drain(). Or, when no thread posts, it destroys the QP, takes the last
+ * completions, and pops the WRs that are left: their outcome is unknown.
  */
 bool weir_link_fail(struct weir_link *link);
 
 /*
  * Whether a failing link needs a drain WR: one more WR, signalled, whose flush ends all others.
  * Without it, WRs behind the last signalled one would have no completion. Only a chain that was
- * posted in part leaves such WRs.
+ * posted in part leaves such WRs. While a thread posts, the answer is no: the drain WR must be the
+ * last WR of the QP, so weir_link_end_post() comes first.
  */
 bool weir_link_needs_drain(const struct weir_link *link);
+
+/**
+ * weir_link_begin_post() - a thread is about to post a chain without the host's lock
+ * @link: UP; no other thread posts
+ *
+ * A post may take long, where a device does the work in it, and then holds up no other thread. The
+ * invariant: until weir_link_end_post(), the chain is in no list, and its thread alone uses the
+ * send queue and the CQ. Other threads post nothing there, and take none of the CQ's completions.
+ * So no thread mistakes a WR of the chain for one that the QP has: a completion ends all WRs listed
+ * before its own as successes.
+ *
+ * Other threads may fail the link meanwhile, and move the QP to the error state. They post no drain
+ * WR, and do not destroy the QP. The link does not settle.
+ */
+void weir_link_begin_post(struct weir_link *link);
+
+/**
+ * weir_link_end_post() - the post has returned, and the host has its lock again
+ * @link: in any state: it may have failed since weir_link_begin_post()
+ * @first: the chain
+ * @count: how many of its WRs the QP has accepted, the first ones
+ *
+ * If the link is FAILING, the host owes the drain WR: weir_link_needs_drain().
+ *
+ * Return: the rest of the chain, which was not posted, or NULL.
+ */
+struct weir_wr *weir_link_end_post(struct weir_link *link, struct weir_wr *first, uint32_t count);
 
 /**
  * weir_link_settle() - advance a link that fails, once its WRs have ended

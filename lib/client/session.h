@@ -99,7 +99,8 @@ enum weir_session_state {
  *	that will not poll has submitted
  * @polled_wrs: work requests posted before the last poll of the CQs
  * @leading: a waiter sleeps on @epoll_fd; without a thread only. @lead: woken when it stops
- * @dispatching: threads that run callbacks; @idle: woken when there are none
+ * @dispatching: threads that run callbacks; @posting: links posted to without the lock; @idle:
+ *	woken when there are no more of either
  * @done: requests with callbacks to run; @to_notify: chain of requests to report to their queues;
  *	@to_notify_tail: its end
  * @active: in the NIC's list, when there may be requests to post
@@ -163,7 +164,7 @@ struct weir_session {
 	bool leading;
 	struct weir_waitqueue lead;
 
-	unsigned int dispatching;
+	unsigned int dispatching, posting;
 	struct weir_waitqueue idle;
 	struct weir_list done;
 	struct weir_inbox_node *to_notify, **to_notify_tail;

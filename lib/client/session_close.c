@@ -86,7 +86,7 @@ void weir_session_close(struct weir_session *session)
 	weir_dispatch(session);
 
 	weir_session_lock(session);
-	while (session->dispatching)
+	while (session->dispatching || session->posting)
 		weir_waitqueue_wait(&session->idle, session->nic, UINT64_MAX);
 	weir_pump_pull(session);
 	weir_session_unlock(session);

@@ -13,6 +13,8 @@ void weir_session_destroy_qp(struct weir_session *session, uint16_t number)
 	struct ibv_cq *recv_cq = number ? link->recv_cq : NULL;
 	struct ibv_wc wc;
 
+	while (link->core.is_posting)
+		weir_waitqueue_wait(&session->idle, session->nic, UINT64_MAX);
 	link->recv_cq = NULL;
 	weir_session_unlock(session);
 	if (link->id && link->id->qp)

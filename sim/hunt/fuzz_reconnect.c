@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A session's links over peers that vanish and return. The host posts in bursts, probes when quiet,
- * drains failing links and reconnects, as libweir does. The hunt checks from outside that each WR
- * ends once, in order and with a true status; that only a link whose peer has vanished fails, and
- * within a bounded time; and that attempts to reconnect keep their pauses.
+ * A session's links over peers that vanish and return. The host posts in bursts, some of them
+ * without its lock, probes when quiet, drains failing links and reconnects, as libweir does. The
+ * hunt checks from outside that each WR ends once, in order and with a true status; that only a
+ * link whose peer has vanished fails, and within a bounded time; and that attempts to reconnect
+ * keep their pauses.
  */
 #include "core/link/keepalive.h"
 #include "core/link/reconnect.h"
@@ -28,6 +29,7 @@ struct fuzz_reconnect_wqe {
 /**
  * struct fuzz_reconnect_qp - a link, its queue pair and its peer
  * @wrs, @is_posted, @is_executed: all WRs of the link
+ * @posting: a chain whose thread posts without the host's lock; @unposted: its WRs not yet posted
  * @is_failed: the queue pair is in the error state
  * @vanishes_ns: when the peer vanishes; @returns_ns: when a new connection succeeds again
  * @tries: failed attempts to reconnect; @failing: steps since the link failed
@@ -39,6 +41,7 @@ struct fuzz_reconnect_qp {
 	uint32_t count;
 	struct weir_wr wrs[DEPTH];
 	bool is_posted[DEPTH], is_executed[DEPTH];
+	struct weir_wr *posting, *unposted;
 	bool is_failed;
 	uint64_t vanishes_ns, returns_ns;
 	uint32_t tries, failing;
@@ -84,6 +87,12 @@ static void push_wqe(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp,
 		qp->wqes[qp->count++] = wqe;
 }
 
+static void push_drain(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
+{
+	push_wqe(f, qp,
+		 (struct fuzz_reconnect_wqe){ .kind = FUZZ_RECONNECT_DRAIN, .is_signalled = true });
+}
+
 static void fail_link(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 {
 	if (!weir_link_fail(&qp->link))
@@ -92,9 +101,7 @@ static void fail_link(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 		    "a link fails, and its peer answers");
 	qp->is_failed = true;
 	if (weir_link_needs_drain(&qp->link))
-		push_wqe(f, qp,
-			 (struct fuzz_reconnect_wqe){ .kind = FUZZ_RECONNECT_DRAIN,
-						      .is_signalled = true });
+		push_drain(f, qp);
 }
 
 /* What the NIC does with a WQE until now. Return: true if the WQE is done. */
@@ -129,10 +136,48 @@ static void break_qp(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 	fail_link(f, qp);
 }
 
-/* Posts some WRs as one chain. A device that refuses the rest of a chain breaks the queue pair. */
+/* Posts the WRs from @wr on, at most @most. Return: the rest, some of which may be refused. */
+static struct weir_wr *post_some(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp,
+				 struct weir_wr *wr, uint32_t most)
+{
+	for (; wr && most && !hunt_dice(&f->rng, 5); wr = wr->next, most--) {
+		qp->is_posted[wr - qp->wrs] = true;
+		qp->is_executed[wr - qp->wrs] = false;
+		push_wqe(f, qp,
+			 (struct fuzz_reconnect_wqe){
+				 .wr = wr,
+				 .is_signalled = weir_in_flight_signal(&qp->link.in_flight,
+								       !wr->next, DEPTH / 2) });
+	}
+	return wr;
+}
+
+/* The post has returned. Meanwhile the link may have failed, and the device has posted any part. */
+static void end_post(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
+{
+	struct weir_wr *wr, *rest = post_some(f, qp, qp->unposted, DEPTH);
+	uint32_t count = 0;
+
+	for (wr = qp->posting; wr != rest; wr = wr->next)
+		count++;
+	f->posted += count;
+	f->posted_ns = f->now_ns;
+	hunt_expect(f->hunt, weir_link_end_post(&qp->link, qp->posting, count) == rest,
+		    "another part of a chain is given back than the one refused");
+	qp->posting = qp->unposted = NULL;
+	if (qp->link.state == WEIR_LINK_UP && rest)
+		break_qp(f, qp);
+	else if (qp->link.state == WEIR_LINK_FAILING && weir_link_needs_drain(&qp->link))
+		push_drain(f, qp);
+}
+
+/*
+ * Posts some WRs as one chain, with the host's lock or without. A device that refuses the rest of a
+ * chain breaks the queue pair.
+ */
 static void post_chain(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 {
-	struct weir_wr *first = NULL, **tail = &first, *wr;
+	struct weir_wr *first = NULL, **tail = &first, *wr, *rest;
 	uint32_t count = 0, most = 1 + (uint32_t)sim_rng_below(&f->rng, DEPTH);
 	int i;
 
@@ -144,20 +189,20 @@ static void post_chain(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 		tail = &qp->wrs[i].next;
 	}
 	*tail = NULL;
-	for (wr = first; wr && !hunt_dice(&f->rng, 5); wr = wr->next, count++) {
-		qp->is_posted[wr - qp->wrs] = true;
-		qp->is_executed[wr - qp->wrs] = false;
-		push_wqe(f, qp,
-			 (struct fuzz_reconnect_wqe){
-				 .wr = wr,
-				 .is_signalled = weir_in_flight_signal(&qp->link.in_flight,
-								       !wr->next, DEPTH / 2) });
+	if (first && hunt_dice(&f->rng, 300)) {
+		weir_link_begin_post(&qp->link);
+		qp->posting = first;
+		qp->unposted = post_some(f, qp, first, (uint32_t)sim_rng_below(&f->rng, DEPTH));
+		return;
 	}
+	rest = post_some(f, qp, first, DEPTH);
+	for (wr = first; wr != rest; wr = wr->next)
+		count++;
 	f->posted += count;
 	f->posted_ns = f->now_ns;
 	if (count)
 		weir_in_flight_append(&qp->link.in_flight, first, count);
-	if (wr)
+	if (rest)
 		break_qp(f, qp);
 }
 
@@ -177,12 +222,14 @@ static void retire(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp,
 		fail_link(f, qp);
 }
 
-/* Takes the first completion of the CQ. Return: false if there is none. */
+/* Takes the first completion of the CQ. Return: false if there is none, or another thread posts. */
 static bool take_cqe(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 {
 	struct fuzz_reconnect_wqe wqe;
 	uint32_t i;
 
+	if (qp->posting)
+		return false;
 	for (i = 0; i < qp->count && execute(f, qp, &qp->wqes[i]); i++) {
 		if (qp->wqes[i].is_signalled || qp->wqes[i].status)
 			break;
@@ -282,6 +329,7 @@ static void settle_link(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 		return;
 	for (i = 0; i < DEPTH; i++)
 		hunt_expect(f->hunt, !qp->is_posted[i], "a link settles with a WR in flight");
+	hunt_expect(f->hunt, !qp->posting, "a link settles while a thread posts");
 	hunt_expect(f->hunt, !qp->link.is_probed, "a link settles with a probe in flight");
 	hunt_note(f->hunt, "settle", (int64_t)f->now_ns, qp->link.state, 0);
 	weir_reconnect_begin(&qp->attempts, f->now_ns + f->keepalive.timeout_ns, f->now_ns);
@@ -304,15 +352,17 @@ static void step_link(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 {
 	uint64_t batch = 1 + sim_rng_below(&f->rng, 4);
 
+	if (qp->posting && hunt_dice(&f->rng, 60))
+		end_post(f, qp);
 	while (batch && take_cqe(f, qp))
 		batch--;
 	settle_link(f, qp);
-	qp->failing = qp->link.state == WEIR_LINK_FAILING ? qp->failing + 1 : 0;
+	qp->failing = qp->link.state == WEIR_LINK_FAILING && !qp->posting ? qp->failing + 1 : 0;
 	hunt_expect(f->hunt, qp->failing <= WQES,
 		    "a failed link waits for a WR that never completes");
 	if (qp->link.state == WEIR_LINK_BROKEN && f->now_ns >= qp->attempts.next_ns)
 		try_to_connect(f, qp);
-	if (f->is_busy && qp->link.state == WEIR_LINK_UP && hunt_dice(&f->rng, 300))
+	if (f->is_busy && qp->link.state == WEIR_LINK_UP && !qp->posting && hunt_dice(&f->rng, 300))
 		post_chain(f, qp);
 	watch_vanished(f, qp);
 }

@@ -86,6 +86,14 @@ PLANTS = {
     "settle": ("!link->in_flight.count && ", ""),
     # WRs behind the last signalled one wait for ever.
     "drain": ("return link->in_flight.count;", "return false && link->in_flight.count;"),
+    # A link is broken while a thread posts.
+    "midpost": ("\n\t    !link->is_posting && is_read", "\n\t    is_read"),
+    # The drain WR overtakes WRs that a thread is about to post.
+    "overtaken": ("\tif (link->is_posting)\n\t\treturn false;\n", ""),
+    # A post never ends.
+    "unended": ("\tlink->is_posting = false;\n", ""),
+    # A peer counts as silent while a thread posts, and no thread looks.
+    "unheard": (" || link->is_posting", ""),
     # A peer that has answered counts as silent.
     "probed": ("\tlink->is_probed = false;\n", ""),
     # A peer that does not answer counts as alive.

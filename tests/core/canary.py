@@ -298,6 +298,10 @@ BUGS = [
      ""),
     ("the channel that unloads is picked for all", "core/engine/channel.h",
      "return c->up & ~c->reserved;", "return c->up;"),
+    ("a channel is picked to which a thread posts", "core/engine/channel.h",
+     "return weir_channels_common(c) & ~c->busy;", "return weir_channels_common(c);"),
+    ("messages pass a thread that posts to their channel", "core/engine/channel.h",
+     "return (c->up & ~c->busy) >> number & 1 ?", "return c->up >> number & 1 ?"),
     ("all wait for a channel that only unloads", "core/engine/channel.h",
      "return (c->up | c->broken) & ~c->reserved;", "return c->up | c->broken;"),
     ("a thread's CPU time is not counted", "core/unload/cpu_budget.h",
@@ -563,6 +567,7 @@ ORDER = ("tests/core/engine/order_test.c",)
 UNITS = {
     "core/engine/order.c": ORDER,
     "core/engine/order_hash.h": ORDER,
+    "core/engine/channel.h": ("tests/core/engine/channel_test.c",),
     "core/engine/deadline.c": ("tests/core/engine/deadline_test.c",),
     "core/engine/fastpath.h": ("tests/core/engine/fastpath_test.c",),
     "core/unload/path.c": ("tests/core/unload/path_test.c",),

@@ -51,8 +51,11 @@ static void assign_cqs(struct weir_session *session)
 	unsigned int i, channels = session->options.channels;
 	bool unloads = session->options.unload > WEIR_UNLOAD_OFF;
 
-	for (i = 0; i < WEIR_CHANNEL_MAX; i++)
+	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
 		session->links[i].cq = session->cqs[i % (session->nr_cqs - unloads)];
+		session->links[i].has_own_cq = !session->cqs[0]->scq && i < channels &&
+					       channels == session->nr_cqs - unloads;
+	}
 	if (unloads)
 		session->links[channels].cq = session->cqs[session->nr_cqs - 1];
 }

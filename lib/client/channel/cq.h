@@ -22,6 +22,8 @@ struct weir_session;
  * @wcs_max: completions polled at a time
  * @in_flight: WRs that will complete here
  * @armed: will raise an event, or has raised one that no thread has taken yet
+ * @is_posting: a thread posts without nic->lock to the only QP that sends here, and no other thread
+ *	polls or arms: weir_link_begin_post()
  */
 struct weir_cq {
 	struct ibv_cq *ibv;
@@ -29,6 +31,7 @@ struct weir_cq {
 	uint32_t wcs_max;
 	uint32_t in_flight;
 	bool armed;
+	bool is_posting;
 };
 
 /* Creates the CQs of the options; the NIC is known. Return: 0; -ENOMEM; -EINVAL too large. */

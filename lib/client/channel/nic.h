@@ -22,7 +22,9 @@
  * struct weir_nic - one device, as this process uses it
  * @lock: guards @window, the engines that take from it, and all session state marked so; managed by
  *	combine.h. Innermost except for locks of queues and pools; not held in callbacks
- * @combine: submitted requests that no engine knows yet, and sessions that may have some to post
+ * @combine: submitted requests that no engine knows yet, links whose posts without the lock have
+ *	returned, and sessions that may have requests to post
+ * @crowd: above 0 while threads find the lock taken; counts posted chains down; atomic to write
  * @wakes, @nr_wakes: futexes to wake when the lock is given back: see weir_combine_wake()
  * @context: the connection manager's, alive while a session has a connection
  * @pd: of all sessions, so that they may share memory
@@ -41,6 +43,7 @@
 struct weir_nic {
 	struct weir_mutex lock;
 	struct weir_combine combine;
+	uint32_t crowd;
 	uint32_t *wakes[WEIR_WAKES_MAX];
 	unsigned int nr_wakes;
 	struct ibv_context *context;

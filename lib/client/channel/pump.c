@@ -26,6 +26,19 @@ static void finish_all(struct weir_session *session, struct weir_req *req)
 	while ((req = weir_engine_next_done(&session->engine)));
 }
 
+/* Ends what other threads may wait for, and lets them post to the other links. */
+static void post_unlocked(struct weir_session *session, const struct weir_action *action)
+{
+	struct weir_req *req = weir_engine_next_done(&session->engine);
+
+	if (req)
+		finish_all(session, req);
+	weir_requests_notify(session);
+	if (!weir_list_is_empty(&session->engine.backlog.ready))
+		weir_combine_activate(&session->nic->combine, &session->active);
+	weir_session_link_post_unlocked(&session->links[action->channel], action->wr);
+}
+
 static void do_action(struct weir_session *session, const struct weir_action *action)
 {
 	switch (action->type) {
@@ -44,23 +57,33 @@ static void do_action(struct weir_session *session, const struct weir_action *ac
 	}
 }
 
-bool weir_pump_chain(struct weir_session *session)
+static inline enum weir_pump_step pump_chain(struct weir_session *session, bool may_unlock)
 {
 	struct weir_action action;
 
 	while (weir_engine_next(&session->engine, &action)) {
+		if (may_unlock && action.type == WEIR_ACTION_POST &&
+		    weir_session_link_may_unlock(&session->links[action.channel], action.wr)) {
+			post_unlocked(session, &action);
+			return WEIR_PUMP_UNLOCKED;
+		}
 		do_action(session, &action);
 		if (action.type == WEIR_ACTION_POST &&
 		    !weir_list_is_empty(&session->engine.backlog.ready))
-			return true;
+			return WEIR_PUMP_MORE;
 	}
 	weir_requests_notify(session);
-	return false;
+	return WEIR_PUMP_LAST;
+}
+
+enum weir_pump_step weir_pump_chain(struct weir_session *session)
+{
+	return pump_chain(session, true);
 }
 
 void weir_pump_pull(struct weir_session *session)
 {
-	while (weir_pump_chain(session))
+	while (pump_chain(session, false) == WEIR_PUMP_MORE)
 		;
 	weir_list_del(&session->active);
 }
@@ -188,7 +211,7 @@ static bool arm_all(struct weir_session *session, bool receive)
 	for (i = 0; i < session->nr_cqs; i++) {
 		struct weir_cq *cq = session->cqs[i];
 
-		if (cq->in_flight && !cq->scq) /* shared CQs are always polled */
+		if (cq->in_flight && !cq->scq && !cq->is_posting) /* shared CQs are always polled */
 			any |= arm_cq(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
 	}
 	if (receive && session->recv_cq && !weir_session_is_down(session))
@@ -233,7 +256,7 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 
 	if (session->is_watched)
 		return events;
-	session->owed = false;
+	session->owed = session->posting; /* the CQs of their links are left out */
 	/* A completion between the last poll and the arming raised no event, and the poll itself
 	 * may post to CQs not yet armed. An armed CQ stays armed, so the loop ends.
 	 */

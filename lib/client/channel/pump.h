@@ -17,8 +17,14 @@
 struct weir_session;
 struct weir_waiter;
 
-/* Does the engine's actions, up to one posted chain. Return: true if there may be another chain. */
-bool weir_pump_chain(struct weir_session *session);
+enum weir_pump_step {
+	WEIR_PUMP_LAST, /* all actions are done */
+	WEIR_PUMP_MORE, /* there may be another chain */
+	WEIR_PUMP_UNLOCKED, /* weir_session_link_post_unlocked() has given the lock back */
+};
+
+/* Does the engine's actions, up to one posted chain. */
+enum weir_pump_step weir_pump_chain(struct weir_session *session);
 
 /* Does all actions of the engine. */
 void weir_pump_pull(struct weir_session *session);

@@ -5,9 +5,13 @@
 #include "lib/base/error.h"
 #include "lib/client/channel/session_link.h"
 #include "lib/client/channel/session_link_fastpath.h"
+#include "lib/client/channel/pump.h"
 #include "lib/client/channel/scq.h"
 #include "lib/client/session.h"
 #include "lib/client/channel/unload_tx.h"
+
+/* A device that does the work in the post takes longer than a thread takes to unlock and lock. */
+#define UNLOCKED_BYTES_MIN (8u << 10)
 
 /* The core and the verbs lay out local memory alike, so the core's lists are posted as they are. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct ibv_sge) &&
@@ -86,39 +90,107 @@ static inline void count_wr(struct weir_counters *counters, const struct weir_wr
 		counters->split++;
 }
 
-void weir_session_link_post(struct weir_session_link *link, struct weir_wr *first)
-{
-	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = chain;
+/* A chain as the verbs want it. */
+struct verbs_chain {
+	struct ibv_send_wr wrs[WEIR_BATCH_MAX];
 	struct weir_unload_tx_pieces pieces[WEIR_BATCH_MAX];
+	uint32_t count;
+};
+
+static void fill_chain(struct weir_session_link *link, struct verbs_chain *chain,
+		       struct weir_wr *first)
+{
+	struct weir_counters *counters = link->session->counters;
 	bool unloads = weir_unload_tx_is(link);
-	struct weir_session *session = link->session;
 	struct weir_wr *wr;
-	uint32_t count = 0, posted;
+	uint32_t i = 0;
 
-	for (wr = first; wr; wr = wr->next) {
-		fill_wr(&chain[count], wr);
+	for (wr = first; wr; wr = wr->next, i++) {
+		fill_wr(&chain->wrs[i], wr);
 		if (unloads)
-			weir_unload_tx_fill(link, &chain[count], wr, &pieces[count]);
+			weir_unload_tx_fill(link, &chain->wrs[i], wr, &chain->pieces[i]);
 		else
-			set_send_flags(link, &chain[count], wr);
-		count_wr(session->counters, wr);
-		count++;
+			set_send_flags(link, &chain->wrs[i], wr);
+		count_wr(counters, wr);
 	}
-	if (link->core.state == WEIR_LINK_UP && !ibv_post_send(link->id->qp, chain, &bad))
-		posted = count;
-	else
-		posted = (uint32_t)(bad - chain);
-	session->counters->doorbells++;
-	session->counters->chains += count > 1;
-	wr = posted ? weir_session_link_add_in_flight(link, first, posted) : first;
-	weir_session_links_publish_window(session);
+	chain->count = i;
+	counters->doorbells++;
+	counters->chains += i > 1;
+}
 
-	for (; posted < count; posted++) {
+/* Return: how many WRs the device has accepted. Context: any. */
+static uint32_t post_chain(struct ibv_qp *qp, struct verbs_chain *chain)
+{
+	struct ibv_send_wr *bad = chain->wrs;
+
+	if (qp && !ibv_post_send(qp, chain->wrs, &bad))
+		return chain->count;
+	return (uint32_t)(bad - chain->wrs);
+}
+
+/* Gives the WRs from @wr on back to the engine: they were not posted. */
+static void give_back(struct weir_session *session, struct weir_wr *wr)
+{
+	struct weir_wr *next;
+
+	for (; wr; wr = next) {
 		struct weir_wc wc = { wr, -ENOTCONN };
 
-		wr = wr->next;
+		next = wr->next;
 		weir_engine_completed(&session->engine, &wc, 0);
 	}
+}
+
+void weir_session_link_post(struct weir_session_link *link, struct weir_wr *first)
+{
+	struct weir_session *session = link->session;
+	struct verbs_chain chain;
+	uint32_t posted;
+
+	fill_chain(link, &chain, first);
+	posted = post_chain(link->core.state == WEIR_LINK_UP ? link->id->qp : NULL, &chain);
+	if (posted)
+		first = weir_session_link_add_in_flight(link, first, posted);
+	weir_session_links_publish_window(session);
+	give_back(session, first);
+}
+
+bool weir_session_link_may_unlock(const struct weir_session_link *link, const struct weir_wr *first)
+{
+	uint32_t *crowd = &link->session->nic->crowd,
+		 left = __atomic_load_n(crowd, __ATOMIC_RELAXED);
+	uint64_t bytes = 0;
+
+	if (!left || !link->has_own_cq || link->core.state != WEIR_LINK_UP)
+		return false;
+	__atomic_store_n(crowd, left - 1, __ATOMIC_RELAXED);
+	for (; first; first = first->next)
+		bytes += first->length;
+	return bytes >= UNLOCKED_BYTES_MIN;
+}
+
+static void set_posting(struct weir_session_link *link, bool is_posting)
+{
+	struct weir_session *session = link->session;
+
+	weir_engine_channel_busy(&session->engine, link->number, is_posting);
+	link->cq->is_posting = is_posting;
+	session->posting += is_posting ? 1 : -1u;
+}
+
+void weir_session_link_post_unlocked(struct weir_session_link *link, struct weir_wr *first)
+{
+	struct weir_nic *nic = link->session->nic;
+	struct ibv_qp *qp = link->id->qp;
+	struct verbs_chain chain;
+
+	fill_chain(link, &chain, first);
+	weir_link_begin_post(&link->core);
+	set_posting(link, true);
+	link->posting = first;
+	weir_combine_release(nic);
+	link->posted = post_chain(qp, &chain);
+	weir_inbox_push(&nic->combine.inbox, &link->returned.node);
 }
 
 /* A WR has left @link->core.in_flight. */
@@ -224,6 +296,8 @@ int weir_session_links_poll(struct weir_session *session, struct weir_cq *cq, ui
 	int got, i, total = 0, max = (int)cq->wcs_max;
 	struct ibv_wc wcs[WEIR_POLL_WCS_MAX];
 
+	if (cq->is_posting)
+		return 0;
 	do {
 		got = ibv_poll_cq(cq->ibv, max, wcs);
 		for (i = 0; i < got; i++)
@@ -255,6 +329,27 @@ void weir_session_link_fail(struct weir_session_link *link)
 	ibv_modify_qp(link->id->qp, &attr, IBV_QP_STATE);
 	if (weir_link_needs_drain(&link->core))
 		post_drain_wr(link);
+}
+
+void weir_session_link_end_post(struct weir_session_link *link)
+{
+	struct weir_session *session = link->session;
+	struct weir_wr *rest;
+
+	set_posting(link, false);
+	rest = weir_link_end_post(&link->core, link->posting, link->posted);
+	link->cq->in_flight += link->posted;
+	session->counters->work_requests += link->posted;
+	weir_session_links_publish_window(session);
+	give_back(session, rest);
+	if (link->core.state != WEIR_LINK_UP) {
+		if (weir_link_needs_drain(&link->core))
+			post_drain_wr(link);
+		weir_pump_kick(session); /* a thread must settle the link */
+	}
+	weir_combine_activate(&session->nic->combine, &session->active);
+	if (!session->posting)
+		weir_waitqueue_wake_all(&session->idle);
 }
 
 void weir_session_link_forget(struct weir_session_link *link)

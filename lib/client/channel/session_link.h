@@ -5,7 +5,12 @@
  *
  * A failing link is flushed, with a drain WR if needed, before its QP is destroyed.
  *
- * All functions: with nic->lock held.
+ * While threads find nic->lock taken, a thread posts a long chain without the lock: some devices do
+ * the work in the post, and other threads use the other links meanwhile. core/link/link.h has the
+ * invariant. When the post has returned, the thread does not wait for the lock. It pushes the link
+ * to the NIC's inbox, and the holder of the lock ends the post.
+ *
+ * All functions: with nic->lock held, unless noted.
  */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_SESSION_LINK_H
 #define WEIR_LIB_CLIENT_CHANNEL_SESSION_LINK_H
@@ -17,6 +22,7 @@
 
 #include "core/link/link.h"
 #include "lib/client/channel/cq.h"
+#include "lib/client/request/request.h"
 
 struct weir_session;
 
@@ -35,6 +41,9 @@ struct weir_session;
  * @id: the connection, or NULL
  * @qp_num: of the QP
  * @cq: for sends; one of the session's
+ * @has_own_cq: no other link shares @cq, so that a thread may post without nic->lock
+ * @posting: the chain of such a post; @posted: its WRs that the device has accepted
+ * @returned: in the NIC's inbox after such a post. It is no request: its session is NULL
  * @recv_cq: for receives: channel 0 has the session's; other channels have their own, for the
  *	handshake only
  */
@@ -46,6 +55,10 @@ struct weir_session_link {
 	struct rdma_cm_id *id;
 	uint32_t qp_num;
 	struct weir_cq *cq;
+	bool has_own_cq;
+	struct weir_wr *posting;
+	uint32_t posted;
+	struct weir_request returned;
 	struct ibv_cq *recv_cq;
 };
 
@@ -54,6 +67,20 @@ struct weir_session_link {
  * session_link_fastpath.h.
  */
 void weir_session_link_post(struct weir_session_link *link, struct weir_wr *first);
+
+/* Whether to post @first without nic->lock: it is long, and other threads want the lock. */
+bool weir_session_link_may_unlock(const struct weir_session_link *link,
+				  const struct weir_wr *first);
+
+/*
+ * As weir_session_link_post(), after a weir_session_link_may_unlock(). Returns without nic->lock.
+ * The caller must not touch the session any more. It owes a weir_combine_trylock(), and then
+ * serves.
+ */
+void weir_session_link_post_unlocked(struct weir_session_link *link, struct weir_wr *first);
+
+/* Ends the post of a link taken from the NIC's inbox. */
+void weir_session_link_end_post(struct weir_session_link *link);
 
 /* Handles one completion of @cq. Return: WRs of @session that have completed. */
 int weir_session_link_handle_wc(struct weir_session *session, struct weir_cq *cq,

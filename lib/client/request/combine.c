@@ -30,8 +30,14 @@ void weir_combine_drain_inbox(struct weir_nic *nic)
 	struct weir_inbox_node *node = weir_inbox_take(&nic->combine.inbox), *next;
 
 	for (; node; node = next) {
+		struct weir_request *request = container_of(node, struct weir_request, node);
+
 		next = node->next;
-		admit_to_session(nic, container_of(node, struct weir_request, node));
+		if (request->session)
+			admit_to_session(nic, request);
+		else
+			weir_session_link_end_post(
+				container_of(request, struct weir_session_link, returned));
 	}
 }
 
@@ -42,16 +48,23 @@ static void poll_and_dispatch(struct weir_session *session, uint64_t now_ns)
 	weir_dispatch_locked(session);
 }
 
-/* Serves one session, if any is active. May give the lock up meanwhile. */
-static void run_first_session(struct weir_nic *nic, const struct weir_session *mine)
+/*
+ * Serves one session, if any is active. May give the lock up meanwhile. Return: true if the caller
+ * holds the lock.
+ */
+static bool run_first_session(struct weir_nic *nic, const struct weir_session *mine)
 {
 	struct weir_list *link = weir_combine_next(&nic->combine);
 	struct weir_session *session;
+	enum weir_pump_step step;
 
 	if (!link)
-		return;
+		return true;
 	session = weir_list_entry(link, struct weir_session, active);
-	if (weir_pump_chain(session)) {
+	step = weir_pump_chain(session);
+	if (step == WEIR_PUMP_UNLOCKED)
+		return false;
+	if (step == WEIR_PUMP_MORE) {
 		weir_combine_activate(&nic->combine, link);
 	} else if (session == mine) {
 		poll_and_dispatch(session, weir_now_ns());
@@ -59,6 +72,7 @@ static void run_first_session(struct weir_nic *nic, const struct weir_session *m
 		weir_pump_leave_to_waiters(session);
 		weir_dispatch_later(session);
 	}
+	return true;
 }
 
 static void wake_words(uint32_t *const words[], unsigned int count)
@@ -93,15 +107,20 @@ static void unlock_and_wake(struct weir_nic *nic)
 	wake_words(words, count);
 }
 
+void weir_combine_release(struct weir_nic *nic)
+{
+	if (nic->nr_wakes)
+		unlock_and_wake(nic);
+	else
+		weir_mutex_unlock(&nic->lock);
+}
+
 /* Gives the lock back. Return: as weir_combine_may_leave(). */
 static bool unlock_and_may_leave(struct weir_nic *nic)
 {
 	bool has_more = weir_combine_has_more(&nic->combine);
 
-	if (nic->nr_wakes)
-		unlock_and_wake(nic);
-	else
-		weir_mutex_unlock(&nic->lock);
+	weir_combine_release(nic);
 	return weir_combine_may_leave(&nic->combine.inbox, has_more);
 }
 
@@ -110,9 +129,11 @@ static void run_combiner(struct weir_nic *nic, const struct weir_session *mine)
 {
 	int rounds = 0;
 
-	do
-		run_first_session(nic, rounds++ < OWN_ROUNDS_MAX ? mine : NULL);
-	while (!unlock_and_may_leave(nic) && weir_combine_trylock(nic));
+	do {
+		if (run_first_session(nic, rounds++ < OWN_ROUNDS_MAX ? mine : NULL) &&
+		    unlock_and_may_leave(nic))
+			return;
+	} while (weir_combine_trylock(nic));
 }
 
 void weir_combine_lock(struct weir_nic *nic)

@@ -17,11 +17,19 @@
 #include "lib/client/request/dispatch.h"
 #include "lib/client/channel/nic.h"
 
+#define WEIR_CROWD_CHAINS 64 /* chains posted after a thread found the lock taken */
+
 struct weir_request;
 struct weir_session;
 
 /* Takes the lock and drains the inbox. */
 void weir_combine_lock(struct weir_nic *nic);
+
+/*
+ * Gives the lock back, to take it again soon and serve: the inbox is not checked. Context: with the
+ * lock held.
+ */
+void weir_combine_release(struct weir_nic *nic);
 
 /* Gives the lock back, checks the inbox and posts; leaves completions to the sessions' pollers. */
 void weir_combine_unlock(struct weir_nic *nic);
@@ -33,16 +41,28 @@ void weir_combine_unlock(struct weir_nic *nic);
  */
 void weir_combine_wake(struct weir_nic *nic, uint32_t *word);
 
-/* Hands the requests in the inbox to their engines. Context: with the lock held. */
+/*
+ * Hands the requests in the inbox to their engines, and ends posts that have returned. Context:
+ * with the lock held.
+ */
 void weir_combine_drain_inbox(struct weir_nic *nic);
+
+/* The caller has found the lock taken. The next long chains are posted without the lock. */
+static inline void weir_combine_note_crowd(struct weir_nic *nic)
+{
+	if (__atomic_load_n(&nic->crowd, __ATOMIC_RELAXED) < WEIR_CROWD_CHAINS)
+		__atomic_store_n(&nic->crowd, WEIR_CROWD_CHAINS, __ATOMIC_RELAXED);
+}
 
 /*
  * Takes the lock and drains the inbox, unless the lock is held: the holder checks when unlocking.
  */
 static inline bool weir_combine_trylock(struct weir_nic *nic)
 {
-	if (!weir_mutex_trylock(&nic->lock))
+	if (!weir_mutex_trylock(&nic->lock)) {
+		weir_combine_note_crowd(nic);
 		return false;
+	}
 	if (weir_inbox_may_have(&nic->combine.inbox))
 		weir_combine_drain_inbox(nic);
 	return true;

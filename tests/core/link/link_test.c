@@ -50,10 +50,12 @@ static void a_failing_link_settles(void **state)
 		uint32_t in_flight;
 		bool is_probed, is_read, may_reconnect;
 		enum weir_link_state after;
+		bool is_posting;
 	} cases[] = {
 		{ "with nothing in flight, it is broken", FAILING, 0, 0, 1, 1, BROKEN },
 		{ "it waits for its WRs", FAILING, 1, 0, 1, 1, FAILING },
 		{ "it waits for its probe", FAILING, 0, 1, 1, 1, FAILING },
+		{ "it waits for a thread that posts", FAILING, 0, 0, 1, 1, FAILING, true },
 		{ "it waits for messages to be read", FAILING, 0, 0, 0, 1, FAILING },
 		{ "a session that ends waits as well", FAILING, 1, 0, 1, 0, FAILING },
 		{ "of a session that ends, it is down", FAILING, 0, 0, 1, 0, DOWN },
@@ -69,6 +71,7 @@ static void a_failing_link_settles(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct weir_link link = { .state = cases[i].before,
 					  .is_probed = cases[i].is_probed,
+					  .is_posting = cases[i].is_posting,
 					  .in_flight = { .count = cases[i].in_flight } };
 		bool has_changed =
 			weir_link_settle(&link, cases[i].is_read, cases[i].may_reconnect);
@@ -101,6 +104,41 @@ static void only_wrs_in_flight_need_a_drain(void **state)
 	assert_true(weir_link_needs_drain(&link));
 }
 
+static void a_chain_is_in_flight_once_its_post_has_ended(void **state)
+{
+	struct weir_link link = { .state = UP };
+	struct weir_wr wrs[3] = { { .next = &wrs[1] }, { .next = &wrs[2] } };
+
+	(void)state;
+	weir_link_begin_post(&link);
+	assert_int_equal(link.in_flight.count, 0);
+	assert_ptr_equal(weir_link_end_post(&link, wrs, 2), &wrs[2]);
+	assert_int_equal(link.in_flight.count, 2);
+	weir_link_begin_post(&link);
+	assert_ptr_equal(weir_link_end_post(&link, &wrs[2], 0), &wrs[2]);
+	assert_int_equal(link.in_flight.count, 2);
+	weir_link_begin_post(&link);
+	assert_null(weir_link_end_post(&link, &wrs[2], 1));
+	assert_int_equal(link.in_flight.count, 3);
+	assert_ptr_equal(link.in_flight.oldest, &wrs[0]);
+	assert_ptr_equal(link.in_flight.newest, &wrs[2]);
+}
+
+static void the_drain_comes_after_a_post_under_way(void **state)
+{
+	struct weir_wr wrs[2] = { { NULL }, { NULL } };
+	struct weir_link link = { .state = UP };
+
+	(void)state;
+	weir_in_flight_append(&link.in_flight, &wrs[0], 1);
+	weir_link_begin_post(&link);
+	assert_true(weir_link_fail(&link));
+	assert_false(weir_link_needs_drain(&link));
+	assert_null(weir_link_end_post(&link, &wrs[1], 1));
+	assert_int_equal(link.state, FAILING);
+	assert_true(weir_link_needs_drain(&link));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -111,6 +149,10 @@ int main(void)
 		SAYS("a link closes in any state, and may come up again",
 		     a_link_closes_in_any_state),
 		SAYS("only WRs in flight need a drain", only_wrs_in_flight_need_a_drain),
+		SAYS("a chain is in flight once its post has ended",
+		     a_chain_is_in_flight_once_its_post_has_ended),
+		SAYS("the drain comes after a post under way",
+		     the_drain_comes_after_a_post_under_way),
 	};
 
 	return cmocka_run_group_tests_name("link", tests, NULL, NULL);
