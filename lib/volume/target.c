@@ -32,12 +32,23 @@ static int connect_target(struct weir_volume_target *target, struct weir_session
 	return weir_session_open(target->address, &wanted, session, error);
 }
 
+static bool is_joining(struct weir_volume_target *target)
+{
+	bool joining;
+
+	weir_volume_lock(target->volume);
+	joining = target->is_joining;
+	weir_volume_unlock(target->volume);
+	return joining;
+}
+
 static void offer_session(struct weir_volume_target *target, struct weir_session *session)
 {
 	struct weir_volume *v = target->volume;
 
 	weir_volume_lock(v);
 	target->fresh = session;
+	target->is_joining = false;
 	weir_volume_unlock(v);
 	weir_volume_kick(v);
 }
@@ -48,18 +59,16 @@ static void *run(void *arg)
 	struct weir_volume *v = target->volume;
 
 	while (!weir_volume_is_closing(v)) {
-		uint32_t wanted = __atomic_load_n(&target->wanted, __ATOMIC_SEQ_CST);
+		uint32_t seen = __atomic_load_n(&target->wanted, __ATOMIC_SEQ_CST);
 		struct weir_session *session;
 
-		if (!(wanted & 1)) {
-			weir_volume_sleep(&target->wanted, wanted, UINT64_MAX);
-		} else if (!connect_target(target, &session, NULL)) {
-			__atomic_add_fetch(&target->wanted, 1, __ATOMIC_SEQ_CST);
+		if (!is_joining(target))
+			weir_volume_sleep(&target->wanted, seen, UINT64_MAX);
+		else if (!connect_target(target, &session, NULL))
 			offer_session(target, session);
-		} else {
-			weir_volume_sleep(&target->wanted, wanted,
+		else
+			weir_volume_sleep(&target->wanted, seen,
 					  weir_now_ns() + WEIR_VOLUME_TICK_NS);
-		}
 	}
 	return NULL;
 }
@@ -78,7 +87,14 @@ int weir_volume_target_open(struct weir_volume_target *target, struct weir_error
 
 void weir_volume_target_reconnect(struct weir_volume_target *target)
 {
-	if (!(__atomic_load_n(&target->wanted, __ATOMIC_SEQ_CST) & 1))
+	struct weir_volume *v = target->volume;
+	bool is_new;
+
+	weir_volume_lock(v);
+	is_new = !target->is_joining && !target->fresh;
+	target->is_joining |= is_new;
+	weir_volume_unlock(v);
+	if (is_new)
 		weir_volume_wake(&target->wanted);
 }
 

@@ -39,14 +39,16 @@
  * @session: NULL: none. Changed by the maintaining thread with @volume->lock held; freed when no
  *	thread polls it any more
  * @fresh: connected, for the maintaining thread; guarded by @volume->lock
+ * @is_joining: the thread is to connect; guarded by @volume->lock
  * @pollers: threads in weir_session_process(); guarded by @volume->lock
- * @thread: connects when @wanted is 1; @wanted is a futex, atomic
+ * @thread: connects while @is_joining; sleeps on the futex @wanted
  * @is_silent: the donor did not answer; asked again at @ask_again_ns. Of the maintaining thread
  */
 struct weir_volume_target {
 	struct weir_volume *volume;
 	char *address;
 	struct weir_session *session, *fresh;
+	bool is_joining;
 	unsigned int pollers;
 	pthread_t thread;
 	bool has_thread;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Plants a bug in a file of core, softnic/roce or softnic/roce_cm, for a hunt to find.
+"""Plants a bug in a file of core, softnic/roce, softnic/roce_cm or lib/volume, for tests to find.
 
   plant.py BUG SOURCE.C PLANTED.C
 """
@@ -191,6 +191,19 @@ PLANTS = {
     # A host with no room says that the service is stale.
     "excuse": ("refuse_req(cm, m, path, ROCE_MAD_NO_RESOURCES)",
                "refuse_req(cm, m, path, ROCE_MAD_STALE)"),
+    # Volumes: a write is done before the second copy has it.
+    "early_ack": ("if (!(slots >> slot & 1))", "if (!(slots >> slot & 1) || slot)"),
+    # Checksums are not compared.
+    "unchecked": ("expected == weir_volume_checksum(page);", "true;"),
+    # The rest of a page that is written in part is lost.
+    "unmerged": ("\tmerge_edge(r, piece->first + piece->at);\n\tpiece->step++;",
+                 "\tclear_pages(piece);\n"
+                 "\tmerge_edge(r, piece->first + piece->at);\n\tpiece->step++;"),
+    # Requests that share a page overtake one another.
+    "unordered": ("if (!r->order.blockers)", "if (true)"),
+    # The last page of each run is not copied.
+    "unfilled": ("(size_t)step->pages * WEIR_VOLUME_PAGE_BYTES, NULL }",
+                 "(size_t)(step->pages - (step->pages > 1)) * WEIR_VOLUME_PAGE_BYTES, NULL }"),
     "begin": ("\t\tif (n->first > last)\n", "\t\tif (n->first >= last)\n"),
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/client/memory/region.h"
 #include "lib/volume/volume.h"
 #include "tests/lib/volume/byte_model.h"
 #include "tests/support/stop_process.h"
@@ -118,6 +119,43 @@ static void a_stopped_donor_delays_no_request_for_ever(void **state)
 	model_check(&m);
 	model_wait_whole(&m);
 	model_check(&m);
+	model_close(&m);
+}
+
+/* Exchanges a key of the first copy of extent 0, if it is valid and has the key @from. */
+static void change_key(struct byte_model *m, uint32_t from, uint32_t to)
+{
+	struct weir_volume *v = m->volume;
+
+	weir_volume_lock(v);
+	if (v->extents[0].replica[0].state == WEIR_REPLICA_VALID &&
+	    (*weir_volume_region(v, 0, 0))->rkey == from)
+		(*weir_volume_region(v, 0, 0))->rkey = to;
+	weir_volume_unlock(v);
+}
+
+/* Its donor lives, and refuses the write. */
+static void a_copy_that_missed_a_write_is_never_read_again(void **state)
+{
+	struct byte_model m;
+	uint32_t key;
+
+	(void)state;
+	model_open(&m, 3, 2, MIB, 7);
+	memset(m.bytes, 3, MIB);
+	assert_int_equal(weir_volume_write(m.volume, 0, m.bytes, MIB), 0);
+	key = (*weir_volume_region(m.volume, 0, 0))->rkey;
+	change_key(&m, key, key ^ 1);
+	memset(m.bytes + 100, 4, 10000);
+	assert_int_equal(weir_volume_write(m.volume, 100, m.bytes + 100, 10000), 0);
+	change_key(&m, key ^ 1, key); /* a copy that were still valid could be read */
+	model_check(&m);
+	while (model_info(&m).donors_up < 3) /* the refusal broke a channel */
+		poll(NULL, 0, 2);
+	model_wait_whole(&m);
+	model_check(&m);
+	assert_int_equal(model_info(&m).missed_writes, 1);
+	assert_int_equal(model_info(&m).mismatches, 0);
 	model_close(&m);
 }
 
@@ -255,6 +293,7 @@ int main(void)
 		cmocka_unit_test(a_killed_donor_is_a_pause_and_its_copies_are_made_elsewhere),
 		cmocka_unit_test(a_donor_that_returns_is_filled_and_serves),
 		cmocka_unit_test(a_stopped_donor_delays_no_request_for_ever),
+		cmocka_unit_test(a_copy_that_missed_a_write_is_never_read_again),
 		cmocka_unit_test(a_wrong_page_is_read_elsewhere_and_its_copy_replaced),
 		cmocka_unit_test(the_only_copy_is_wrong_until_it_is_written_again),
 		cmocka_unit_test(without_any_copy_data_are_lost_and_said_to_be),
