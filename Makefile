@@ -2,7 +2,7 @@
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
 .PHONY: help demo check check-suite check-canary check-distros check-vm check-kernel-debug soak
-.PHONY: vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
+.PHONY: deb check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -27,6 +27,7 @@ help:
 	@echo 'make docs     the documents as a site, into $(BUILD)/docs-site/site'
 	@echo 'make modules  the kernel modules, into $(BUILD)/modules, for this kernel or KERNEL=VERSION'
 	@echo 'make dkms     install them with DKMS, which builds them for each kernel; as root'
+	@echo "make deb      Debian packages, into $(BUILD)/deb; make check-deb installs and purges them"
 	@echo "make wheel    build the Python package and softnic's wheel into $(BUILD)/wheels/"
 	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
 	@echo 'make uninstall  remove what "make install" of this folder installed'
@@ -121,6 +122,19 @@ modules:
 
 dkms:
 	@scripts/dkms install
+
+deb:
+	@scripts/deps deb
+	@scripts/deb $(BUILD)/deb
+	@lintian --fail-on error,warning $(BUILD)/deb/*.changes
+	@ls $(BUILD)/deb/*.deb
+
+# 77: no root of a release can be made here, and the script has said why.
+check-deb: deb
+	@scripts/deps distros
+	@rm -f $(BUILD)/deb/*dbgsym*
+	@scripts/distro-root --online --with $(BUILD)/deb bookworm packaging/debian-test $(BUILD)/deb || \
+		[ $$? -eq 77 ]
 
 wheel: $(BUILD)/build.ninja
 	@scripts/deps wheel
