@@ -17,6 +17,7 @@ static const struct cmd {
 	{ "lend", cmd_lend, "change how much a donor lends" },
 	{ "mount", cmd_mount, "mount a donor's memory as a file system" },
 	{ "blk", cmd_blk, "make block devices of donors' memory, for swap too" },
+	{ "pool", cmd_pool, "name many donors as one memory, and watch it" },
 	{ "share", cmd_share, "share few queue pairs among many processes, fairly" },
 	{ "top", cmd_top, "watch tenants of weir share and their throughput" },
 	{ "run", cmd_run, "run any verbs program on softnic, the software device" },

@@ -26,6 +26,7 @@ int cmd_trace(int argc, char **argv);
 int cmd_fault(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_blk(int argc, char **argv);
+int cmd_pool(int argc, char **argv);
 int cmd_share(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_key(int argc, char **argv);

@@ -16,6 +16,7 @@
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
+#include "lib/pool/agent.h"
 #include "apps/services.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@
 #define CHUNK_MAX (256ull << 20)
 #define OOM_SCORE_ADJ (-500) /* as if the donor used half of the machine's memory less */
 #define KEEPALIVE_MAX (7 * 24 * 3600) /* seconds */
+#define RESTART_SIGNAL (SIGRTMIN + 1) /* from this process: see LEND_SIGNAL for the first */
 #define CHUNKS 16 /* chunks per file system, roughly: unused chunks can be lent as regions */
 
 static const char usage[] =
@@ -61,6 +63,9 @@ struct serve {
 	struct metrics_server *metrics_server;
 	struct fs_tenants tenants;
 	struct weir_donor *donor;
+	const char *pool, *domain, *name;
+	char address[64]; /* the same for each incarnation */
+	struct weir_pool_agent *agent;
 };
 
 static bool add_key(const char *path, void *options)
@@ -115,6 +120,16 @@ static const struct cmdline_option serve_options[] = {
 	{ "log-level", 0, "LEVEL", "error, warning, info (the default) or debug",
 	  CMDLINE_CHOICE(struct serve, log_level, log_level_names) },
 	{ "json", 'j', NULL, "print the ready line as JSON", CMDLINE_FLAG(struct serve, json) },
+	{ "pool", 0, "POOL",
+	  "join this pool: a name, file:PATH or\n"
+	  "etcd:http://HOST:2379,HOST:2379/NAME; see 'weir pool --help'",
+	  CMDLINE_TEXT(struct serve, pool) },
+	{ "domain", 0, "NAME",
+	  "failure domain in the pool, such as a rack: no two copies share\n"
+	  "a domain; default: this host's name",
+	  CMDLINE_TEXT(struct serve, domain) },
+	{ "name", 0, "NAME", "this donor's name in the pool; default: its address",
+	  CMDLINE_TEXT(struct serve, name) },
 	METRICS_OPTIONS(struct serve, metrics),
 	DEVICE_OPTION(struct serve, wanted),
 	{ NULL },
@@ -192,7 +207,7 @@ static int open_donor(struct serve *serve)
 {
 	struct weir_donor_options options = {
 		.size = sizeof(options),
-		.listen = serve->listen,
+		.listen = *serve->address ? serve->address : serve->listen,
 		.device = serve->device,
 		.keys = (const struct weir_key *const *)serve->key,
 		.nr_keys = serve->nr_keys,
@@ -225,7 +240,10 @@ static int open_donor(struct serve *serve)
 
 static void close_donor(struct serve *serve)
 {
+	weir_pool_agent_stop(serve->agent);
+	serve->agent = NULL;
 	metrics_server_close(serve->metrics_server);
+	serve->metrics_server = NULL;
 	weir_donor_close(serve->donor);
 	tenants_fini(&serve->tenants);
 }
@@ -271,6 +289,7 @@ static void hold_signals(sigset_t *ends, sigset_t *all)
 	*all = *ends;
 	sigaddset(all, LEND_SIGNAL);
 	sigaddset(all, SIGHUP);
+	sigaddset(all, RESTART_SIGNAL);
 	sigprocmask(SIG_BLOCK, all, NULL);
 }
 
@@ -335,7 +354,7 @@ static struct timespec nap(const struct serve *serve)
 				  .tv_nsec = (long)(ns % 1000000000u) };
 }
 
-/* Waits for a signal to end, and handles 'weir lend' and SIGHUP. Return: the signal. */
+/* Waits for a signal to end or restart; handles 'weir lend' and SIGHUP. Return: the signal. */
 static int wait_end(struct serve *serve, const sigset_t *set)
 {
 	struct memory_target target;
@@ -350,7 +369,7 @@ static int wait_end(struct serve *serve, const sigset_t *set)
 			(void)weir_donor_after(serve->donor, 0, say_alive, NULL);
 		until = nap(serve);
 		sig = sigtimedwait(set, &said, &until);
-		if (sig == SIGINT || sig == SIGTERM)
+		if (sig == SIGINT || sig == SIGTERM || sig == RESTART_SIGNAL)
 			return sig;
 		if (sig == LEND_SIGNAL && said.si_code == SI_QUEUE)
 			memory_target_set(&target, (uintptr_t)said.si_value.sival_ptr);
@@ -361,6 +380,83 @@ static int wait_end(struct serve *serve, const sigset_t *set)
 	}
 }
 
+static void ask_restart(void *arg)
+{
+	(void)arg;
+	kill(getpid(), RESTART_SIGNAL);
+}
+
+static void log_agent(void *arg, enum weir_log_level level, const char *line)
+{
+	(void)arg;
+	log_line(level, line);
+}
+
+static int join_pool(struct serve *serve)
+{
+	char host[64] = "";
+	struct weir_donor_info info;
+	struct weir_error error;
+	struct weir_pool_agent_options options = {
+		.pool = serve->pool,
+		.domain = serve->domain ? serve->domain : host,
+		.on_restart = ask_restart,
+		.on_log = log_agent,
+	};
+
+	if (!serve->pool)
+		return EXIT_OK;
+	(void)gethostname(host, sizeof(host) - 1);
+	weir_donor_info(serve->donor, &info, sizeof(info));
+	options.address = info.address;
+	options.name = serve->name ? serve->name : info.address;
+	options.bytes = info.memory_bytes;
+	options.incarnation = info.incarnation;
+	if (weir_pool_agent_start(&options, &serve->agent, &error))
+		return failure(serve->cmd, "%s", error.text);
+	/* The next incarnation listens at the same port. */
+	snprintf(serve->address, sizeof(serve->address), "%s", info.address);
+	return EXIT_OK;
+}
+
+/* Opens the donor with all that goes with it. */
+static int open_all(struct serve *serve)
+{
+	int status = open_donor(serve);
+
+	if (status)
+		return status;
+	status = metrics_server_open(&serve->metrics_server, serve->cmd, &serve->metrics,
+				     collect_metrics, serve);
+	if (!status)
+		status = join_pool(serve);
+	if (status)
+		close_donor(serve);
+	return status;
+}
+
+/*
+ * Serves until a signal ends the process. A donor whose pool has gone on without its memory starts
+ * again, empty, at the same address.
+ */
+static int serve_incarnations(struct serve *serve, const sigset_t *all, int *sig)
+{
+	int status = open_all(serve);
+
+	if (status)
+		return status;
+	say_ready(serve);
+	tell_ready(serve);
+	while ((*sig = wait_end(serve, all)) == RESTART_SIGNAL) {
+		close_donor(serve);
+		status = open_all(serve);
+		if (status)
+			return status;
+		tell_ready(serve);
+	}
+	return EXIT_OK;
+}
+
 static int run_until_signal(struct serve *serve)
 {
 	sigset_t ends, all;
@@ -368,18 +464,9 @@ static int run_until_signal(struct serve *serve)
 
 	hold_signals(&ends, &all);
 	avoid_oom_kill();
-	status = open_donor(serve);
+	status = serve_incarnations(serve, &all, &sig);
 	if (status)
 		return status;
-	status = metrics_server_open(&serve->metrics_server, serve->cmd, &serve->metrics,
-				     collect_metrics, serve);
-	if (status) {
-		close_donor(serve);
-		return status;
-	}
-	say_ready(serve);
-	tell_ready(serve);
-	sig = wait_end(serve, &all);
 	notify_stopping();
 	/* A second signal kills. LEND_SIGNAL stays blocked. */
 	sigprocmask(SIG_UNBLOCK, &ends, NULL);
@@ -400,6 +487,8 @@ int cmd_serve(int argc, char **argv)
 
 	if (status != CMDLINE_PARSED)
 		return status;
+	if (!serve.pool && (serve.domain || serve.name))
+		return usage_error(argv[0], "--domain and --name need --pool");
 	log_set_level(serve.log_level);
 	status = device_choose(argv[0], serve.wanted, &serve.device);
 	if (!status)

@@ -283,7 +283,12 @@ static int open_volume(struct weir_pool_client *client, const char *name,
 	if (!rc && volume->is_blank)
 		rc = clear_blank(client, *volume, error);
 	/* The coordinator may have promoted a member while the volume was blank: read again. */
-	return rc ? rc : weir_pool_client_read(client, map, error);
+	if (!rc)
+		rc = weir_pool_client_read(client, map, error);
+	/* Another may have removed the volume before the claim. */
+	if (!rc && !weir_pool_map_volume(map, name))
+		rc = weir_error_set(error, -ENOENT, "volume %s has just been removed", name);
+	return rc;
 }
 
 int weir_pool_client_open_volume(struct weir_pool_client *client, const char *volume,

@@ -51,12 +51,13 @@ static int read_json(const char *path, struct json_object **root, struct weir_er
 				      strerror(errno));
 	*root = json_object_from_fd(fd);
 	close(fd);
-	if (!*root || !json_object_is_type(*root, json_type_object))
-		return weir_error_set(error, -EPROTO,
-				      "%s: not the file of a pool, or damaged: restore it or "
-				      "remove it",
-				      path);
-	return 0;
+	if (*root && json_object_is_type(*root, json_type_object))
+		return 0;
+	json_object_put(*root);
+	*root = NULL;
+	return weir_error_set(error, -EPROTO,
+			      "%s: not the file of a pool, or damaged: restore it or remove it",
+			      path);
 }
 
 static int load_leases(const struct weir_pool_file *file, struct weir_pool_image *image,

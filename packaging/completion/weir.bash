@@ -9,7 +9,8 @@ _weir_command()
 
 	case "${words[*]:0:2}" in
 	"lab net") printf '%s\n' "${words[@]:0:3}" ;;
-	lab* | blk* | "perf exchange") printf '%s\n' "${words[@]:0:2}" ;;
+	"pool volume") printf '%s\n' "${words[@]:0:3}" ;;
+	lab* | blk* | pool* | "perf exchange") printf '%s\n' "${words[@]:0:2}" ;;
 	*) printf '%s\n' "${words[@]:0:1}" ;;
 	esac
 }
@@ -51,6 +52,9 @@ _weir_arguments()
 	blk) compgen -W "attach detach resize list stat" -- "$cur" ;;
 	"blk attach") compgen -A hostname -- "$cur" ;;
 	blk*) compgen -W "$(cd /dev && compgen -G 'weir[0-9]*')" -- "$cur" ;;
+	pool) compgen -W "create status donors drain volume" -- "$cur" ;;
+	"pool volume") compgen -W "create list rm" -- "$cur" ;;
+	pool*) compgen -W "file: etcd:http:// $(cd "${WEIR_POOLS-/etc/weir/pools}" 2>/dev/null && ls)" -- "$cur" ;;
 	key) compgen -W new -- "$cur"; compgen -f -- "$cur" ;;
 	perf) ((COMP_CWORD == 2)) && compgen -W exchange -- "$cur"; compgen -A hostname -- "$cur" ;;
 	mount) compgen -A hostname -- "$cur"; compgen -d -- "$cur" ;;
@@ -61,7 +65,7 @@ _weir_arguments()
 _weir()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command values
-	local weir_commands="serve lend mount blk share top run ping perf stat metrics trace fault doctor lab config key help"
+	local weir_commands="serve lend mount blk pool share top run ping perf stat metrics trace fault doctor lab config key help"
 
 	if ((COMP_CWORD == 1)); then
 		mapfile -t COMPREPLY < <(compgen -W "$weir_commands --help --version" -- "$cur")

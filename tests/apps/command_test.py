@@ -19,6 +19,7 @@ COMMANDS = (
     "lend",
     "mount",
     "blk",
+    "pool",
     "share",
     "top",
     "run",
@@ -82,12 +83,16 @@ class Completion(unittest.TestCase):
         self.assertLessEqual({*COMMANDS, "lab", "help"}, self.offered(""))
         self.assertEqual(self.offered("pi"), {"ping"})
         self.assertEqual(self.offered("blk", "at"), {"attach"})
+        self.assertEqual(self.offered("pool", "dr"), {"drain"})
+        self.assertEqual(self.offered("pool", "volume", "l"), {"list"})
         self.assertIn("exchange", self.offered("perf", ""))
 
     def test_options_are_those_of_the_command_and_its_subcommand(self):
         for words, some, other in ((("perf",), "--preset", "--members"),
                                    (("perf", "exchange"), "--members", "--preset"),
                                    (("blk", "attach"), "--replicas", "--op"),
+                                   (("pool", "create"), "--lease", "--scheme"),
+                                   (("pool", "volume", "create"), "--scheme", "--lease"),
                                    (("lab", "run"), "--seeds", "--threads"),
                                    (("lab", "what-if"), "--threads", "--loss"),
                                    (("lab", "net", "up"), "--loss", "--threads")):

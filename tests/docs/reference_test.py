@@ -17,6 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WEIR = None
 # Commands within a command, whose options stand on one page.
 PARTS = {"blk": ["attach", "detach", "resize", "list", "stat"],
+         "pool": ["create", "status", "donors", "drain", "volume create", "volume list",
+                  "volume rm"],
          "lab": ["list", "run", "report", "what-if", "calibrate", "hunt"],
          "lab-net": ["up", "run", "link", "split", "status", "down"]}
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
@@ -37,7 +39,7 @@ def options_of_page(path):
 
 def options_of_help(command):
     text = ""
-    for part in [[], *([part] for part in PARTS.get("-".join(command), []))]:
+    for part in [[], *(part.split() for part in PARTS.get("-".join(command), []))]:
         text += subprocess.run([WEIR, *command, *part, "--help"], capture_output=True, text=True,
                                timeout=60, check=True).stdout
     return {option for line in text.splitlines() if re.match(r"\s+-", line)

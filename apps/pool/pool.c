@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/pool/pool.h"
+#include "apps/common/cmd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+	"Usage: weir pool COMMAND [OPTION...]\n"
+	"A pool is the memory of many donors under one name. Its map is in etcd, or in a file if\n"
+	"all donors are on one host. 'weir serve --pool POOL' is a donor of a pool.\n\n"
+	"  create POOL                   make a pool\n"
+	"  status POOL                   show what is whole and what is missing\n"
+	"  donors POOL                   list the donors\n"
+	"  drain POOL DONOR              move a donor's data to others\n"
+	"  volume create POOL NAME SIZE  make a volume\n"
+	"  volume list POOL              list the volumes\n"
+	"  volume rm POOL NAME           remove a volume and its data\n\n"
+	"POOL is one of\n"
+	"  etcd:http://H1:2379,H2:2379/NAME  user and certificates as for etcdctl: ETCDCTL_USER,\n"
+	"                                    ETCDCTL_PASSWORD, ETCDCTL_CACERT, ETCDCTL_CERT,\n"
+	"                                    ETCDCTL_KEY\n"
+	"  file:PATH                         for the donors of one host\n"
+	"  NAME                              the line in $WEIR_POOLS/NAME, or\n"
+	"                                    ~/.config/weir/pools/NAME or /etc/weir/pools/NAME\n\n"
+	"  -h, --help         this help; see also 'weir pool COMMAND --help'\n";
+
+static const struct {
+	const char *name, *part;
+	int (*run)(const char *cmd, int argc, char **argv);
+} commands[] = {
+	{ "create", NULL, pool_create },
+	{ "status", NULL, pool_status },
+	{ "donors", NULL, pool_donors },
+	{ "drain", NULL, pool_drain },
+	{ "volume", "create", pool_volume_create },
+	{ "volume", "list", pool_volume_list },
+	{ "volume", "rm", pool_volume_rm },
+};
+
+int pool_session_open(struct pool_session *session, const char *cmd, const char *pool)
+{
+	struct weir_error error;
+
+	session->map = calloc(1, sizeof(*session->map));
+	if (!session->map)
+		return failure(cmd, "out of memory");
+	if (weir_pool_client_open(pool, &session->client, &error) ||
+	    weir_pool_client_read(session->client, session->map, &error)) {
+		pool_session_close(session);
+		return failure(cmd, "%s", error.text);
+	}
+	return EXIT_OK;
+}
+
+void pool_session_close(struct pool_session *session)
+{
+	weir_pool_client_close(session->client);
+	free(session->map);
+	*session = (struct pool_session){ 0 };
+}
+
+struct pool_places pool_count_places(const struct weir_pool_map *map, uint16_t donor)
+{
+	struct pool_places places = { { 0 } };
+
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
+		const struct weir_pool_group *group = &map->group[i];
+
+		for (uint8_t j = 0; group->version && j < group->nr_members; j++) {
+			if (group->member[j].donor == donor)
+				places.of[group->member[j].state]++;
+		}
+	}
+	return places;
+}
+
+const char *pool_donor_state(const struct weir_pool_map *map, uint16_t donor)
+{
+	const struct weir_pool_donor *d = &map->donor[donor];
+
+	if (!d->incarnation)
+		return "gone";
+	if (d->failed == d->incarnation)
+		return "failed";
+	return d->is_draining ? "draining" : "up";
+}
+
+/* Runs command @i, whose name is of @words words. */
+static int run_command(size_t i, int words, int argc, char **argv)
+{
+	static char cmd[48];
+
+	snprintf(cmd, sizeof(cmd), "%s %s%s%s", argv[0], commands[i].name,
+		 commands[i].part ? " " : "", commands[i].part ? commands[i].part : "");
+	argv[words] = cmd;
+	return commands[i].run(cmd, argc - words, argv + words);
+}
+
+int cmd_pool(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "", *part = argc > 2 ? argv[2] : "";
+	bool has_name = false;
+
+	if (!strcmp(name, "-h") || !strcmp(name, "--help")) {
+		fputs(help, stdout);
+		return EXIT_OK;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(name, commands[i].name))
+			continue;
+		has_name = true;
+		if (!commands[i].part || !strcmp(part, commands[i].part))
+			return run_command(i, commands[i].part ? 2 : 1, argc, argv);
+	}
+	if (has_name && (!strcmp(part, "-h") || !strcmp(part, "--help"))) {
+		fputs(help, stdout);
+		return EXIT_OK;
+	}
+	if (has_name)
+		return usage_error(argv[0], "no command '%s %s': expected create, list or rm", name,
+				   part);
+	return *name ? usage_error(argv[0], "no command '%s'", name) :
+		       usage_error(argv[0], "no COMMAND given");
+}

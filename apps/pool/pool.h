@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir pool: makes pools and volumes, and shows the state of donors and groups. */
+#ifndef WEIR_APPS_POOL_H
+#define WEIR_APPS_POOL_H
+
+#include "lib/pool/client.h"
+
+/* The commands. argv[0] is the command's name for getopt. Return: an exit status. */
+int pool_create(const char *cmd, int argc, char **argv);
+int pool_status(const char *cmd, int argc, char **argv);
+int pool_donors(const char *cmd, int argc, char **argv);
+int pool_drain(const char *cmd, int argc, char **argv);
+int pool_volume_create(const char *cmd, int argc, char **argv);
+int pool_volume_list(const char *cmd, int argc, char **argv);
+int pool_volume_rm(const char *cmd, int argc, char **argv);
+
+/**
+ * struct pool_session - a pool that a command works on; zeroed at first
+ * @client: the pool
+ * @map: as last read
+ */
+struct pool_session {
+	struct weir_pool_client *client;
+	struct weir_pool_map *map;
+};
+
+/* Opens the pool, and reads its map. On failure prints the reason. Return: 0 or EXIT_FAILED. */
+int pool_session_open(struct pool_session *session, const char *cmd, const char *pool);
+void pool_session_close(struct pool_session *session);
+
+/* The members of a donor, by state. */
+struct pool_places {
+	unsigned int of[3]; /* by enum weir_pool_member_state */
+};
+
+struct pool_places pool_count_places(const struct weir_pool_map *map, uint16_t donor);
+
+/* "up", "draining", "failed" or "gone". */
+const char *pool_donor_state(const struct weir_pool_map *map, uint16_t donor);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir pool status: groups that lack members, since when, and why. */
+#include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
+#include "apps/common/json.h"
+#include "apps/common/size.h"
+#include "apps/pool/pool.h"
+#include "core/pool/coordinator.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINES_MAX 10 /* of groups that lack members */
+
+struct pool_status {
+	bool json;
+};
+
+static const struct cmdline_option options[] = {
+	CMDLINE_JSON(struct pool_status, json),
+	{ NULL },
+};
+
+static const struct cmdline line = {
+	.usage = "Usage: weir pool status [--json] POOL\n"
+		 "Shows whether a pool's groups have all their members.\n",
+	.options = options,
+	.arguments = "POOL",
+	.arguments_min = 1,
+	.arguments_max = 1,
+};
+
+struct group_counts {
+	unsigned int whole, lean, lost, missing;
+};
+
+static struct group_counts count_groups(const struct weir_pool_map *map)
+{
+	struct group_counts counts = { 0 };
+
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
+		const struct weir_pool_group *group = &map->group[i];
+
+		if (!group->version)
+			counts.missing++;
+		else if (weir_pool_group_is_lost(group))
+			counts.lost++;
+		else if (weir_pool_group_is_whole(group))
+			counts.whole++;
+		else
+			counts.lean++;
+	}
+	return counts;
+}
+
+static uint64_t sum_bytes(const struct weir_pool_map *map)
+{
+	uint64_t sum = 0;
+
+	for (uint16_t i = 0; i < map->nr_donors; i++)
+		sum += map->donor[i].incarnation ? map->donor[i].bytes : 0;
+	return sum;
+}
+
+static const char *leader_of(const struct weir_pool_map *map)
+{
+	return map->leader_stored ? map->donor[map->leader].id : "";
+}
+
+static void print_group_json(struct json *json, const struct weir_pool_map *map, uint16_t number)
+{
+	const struct weir_pool_group *group = &map->group[number];
+
+	json_open_object(json, NULL);
+	json_uint(json, "group", number);
+	json_uint(json, "version", group->version);
+	json_string(json, "scheme", weir_pool_scheme_format(group->scheme).text);
+	json_uint(json, "lean_since_ms", group->lean_ms);
+	json_boolean(json, "lost", weir_pool_group_is_lost(group));
+	json_open_array(json, "members");
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+		char incarnation[24];
+
+		snprintf(incarnation, sizeof(incarnation), "%016" PRIx64, m->incarnation);
+		json_open_object(json, NULL);
+		json_string(json, "donor", map->donor[m->donor].id);
+		json_string(json, "incarnation", incarnation);
+		json_string(json, "state", weir_pool_member_states[m->state]);
+		json_close(json);
+	}
+	json_close(json);
+	json_close(json);
+}
+
+static void print_json(const struct weir_pool_map *map)
+{
+	struct group_counts counts = count_groups(map);
+	struct json json;
+
+	json_begin(&json, stdout);
+	json_string(&json, "pool", map->name);
+	json_uint(&json, "donors", weir_pool_map_count_donors(map));
+	json_uint(&json, "domains", weir_pool_map_count_domains(map));
+	json_uint(&json, "bytes", sum_bytes(map));
+	json_string(&json, "coordinator", leader_of(map));
+	json_uint(&json, "volumes", map->nr_volumes);
+	json_uint(&json, "whole", counts.whole);
+	json_uint(&json, "lean", counts.lean);
+	json_uint(&json, "lost", counts.lost);
+	json_uint(&json, "missing", counts.missing);
+	json_open_array(&json, "groups");
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
+		if (map->group[i].version)
+			print_group_json(&json, map, i);
+	}
+	json_close(&json);
+	json_end(&json);
+}
+
+/* "12:03", with the date if it is another day. */
+static void format_time(uint64_t wall_ms, char *text, size_t size)
+{
+	time_t then = (time_t)(wall_ms / 1000), now = time(NULL);
+	struct tm a, b;
+
+	localtime_r(&then, &a);
+	localtime_r(&now, &b);
+	strftime(text, size,
+		 a.tm_yday == b.tm_yday && a.tm_year == b.tm_year ? "%H:%M" : "%Y-%m-%d %H:%M", &a);
+}
+
+static void print_members(const struct weir_pool_map *map, const struct weir_pool_group *group)
+{
+	const char *before = ": ";
+
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+		const char *id = map->donor[m->donor].id;
+
+		if (m->state == WEIR_POOL_SERVING && weir_pool_map_is_present(map, m))
+			continue;
+		if (m->state == WEIR_POOL_SERVING)
+			printf("%sdonor %s has the only data and is gone", before, id);
+		else
+			printf("%sdonor %s is %s", before, id,
+			       m->state == WEIR_POOL_OUT ? "out" : "getting the data");
+		before = ", ";
+	}
+	putchar('\n');
+}
+
+/* Whether the group deserves a line: it lacks members, or nobody can read it now. */
+static bool is_ill(const struct weir_pool_map *map, const struct weir_pool_group *group)
+{
+	if (!group->version)
+		return false;
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		if (!weir_pool_map_is_present(map, &group->member[i]))
+			return true;
+	}
+	return !weir_pool_group_is_whole(group);
+}
+
+static void print_group(const struct weir_pool_map *map, uint16_t number)
+{
+	const struct weir_pool_group *group = &map->group[number];
+	unsigned int serving = weir_pool_group_count(group, WEIR_POOL_SERVING);
+	const char *parts = group->scheme.data == 1 ? "copies" : "parts";
+	char since[32] = "";
+
+	if (group->lean_ms)
+		format_time(group->lean_ms, since, sizeof(since));
+	if (weir_pool_group_is_lost(group))
+		printf("group %u has lost its data", number);
+	else
+		printf("group %u has %u of %u %s", number, serving, weir_pool_width(group->scheme),
+		       parts);
+	printf("%s%s", *since ? " since " : "", since);
+	print_members(map, group);
+}
+
+static void print_ill_groups(const struct weir_pool_map *map)
+{
+	unsigned int ill = 0;
+
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
+		if (is_ill(map, &map->group[i]) && ill++ < LINES_MAX)
+			print_group(map, i);
+	}
+	if (ill > LINES_MAX)
+		printf("and %u groups more: see --json\n", ill - LINES_MAX);
+}
+
+static void print_text(const struct weir_pool_map *map)
+{
+	struct group_counts counts = count_groups(map);
+
+	printf("pool %s: %u donors in %u failure domains, %s; %u volume%s\n", map->name,
+	       weir_pool_map_count_donors(map), weir_pool_map_count_domains(map),
+	       size_format(sum_bytes(map)).text, map->nr_volumes,
+	       map->nr_volumes == 1 ? "" : "s");
+	if (map->leader_stored)
+		printf("donor %s coordinates\n", leader_of(map));
+	else
+		puts("no donor coordinates: nothing changes until one does");
+	printf("groups: %u whole, %u lack a member, %u lost\n", counts.whole, counts.lean,
+	       counts.lost);
+	if (counts.missing)
+		printf("%u groups cannot be made: too few donors or failure domains\n",
+		       counts.missing);
+	print_ill_groups(map);
+}
+
+int pool_status(const char *cmd, int argc, char **argv)
+{
+	struct pool_status status = { 0 };
+	int rc = cmdline_parse(&line, argc, argv, &status);
+	struct pool_session session = { 0 };
+
+	if (rc != CMDLINE_PARSED)
+		return rc;
+	rc = pool_session_open(&session, cmd, argv[optind]);
+	if (rc)
+		return rc;
+	if (status.json)
+		print_json(session.map);
+	else
+		print_text(session.map);
+	pool_session_close(&session);
+	return EXIT_OK;
+}

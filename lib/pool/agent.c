@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The thread sleeps in a wait for changes of the map, for a third of a lease at most. While the
+ * store does not answer, the donor goes on as it is, and the thread tries again.
+ *
+ * The end of a lease does not end the memory. A donor whose lease is over registers again as the
+ * same incarnation if a group cannot be read without it. Otherwise others have taken over, and the
+ * donor starts again.
+ */
+#include "lib/pool/agent.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/thread.h"
+#include "lib/pool/codec.h"
+#include "lib/pool/lead.h"
+
+#define KEY_MAX (WEIR_POOL_NAME_MAX + 16)
+#define RETRY_MS 200
+#define TRIES_MAX 8
+
+/**
+ * struct weir_pool_agent - a donor in its pool
+ * @client: the thread's view of the pool
+ * @control: for weir_pool_agent_stop(), while the thread waits in @client
+ * @self: what is registered
+ * @pool_id: of the pool joined: another pool may get the name
+ * @lease: of the donor's key, and of the leader's; atomic
+ * @kept_ns: when the lease was kept last
+ * @map: as last read
+ * @lead: the coordinator
+ * @on_restart, @on_log, @arg: the donor's
+ * @thread: the agent's
+ * @stops: the thread shall end; atomic
+ * @is_silent: the store does not answer
+ */
+struct weir_pool_agent {
+	struct weir_pool_client *client, *control;
+	struct weir_pool_donor self;
+	uint64_t pool_id, lease, kept_ns;
+	struct weir_pool_map map;
+	struct weir_pool_lead lead;
+	void (*on_restart)(void *arg);
+	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
+	void *arg;
+	pthread_t thread;
+	bool stops, is_silent;
+};
+
+__attribute__((format(printf, 3, 4))) static void say(struct weir_pool_agent *a,
+						       enum weir_log_level level,
+						       const char *format, ...)
+{
+	char line[640];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	a->on_log(a->arg, level, line);
+}
+
+static bool stops(const struct weir_pool_agent *a)
+{
+	return __atomic_load_n(&a->stops, __ATOMIC_ACQUIRE);
+}
+
+/* Whether the key may become this donor's: free, or of this address before it started again. */
+static int check_name(struct weir_pool_agent *a, struct weir_error *error)
+{
+	uint16_t index = weir_pool_map_donor(&a->map, a->self.id);
+	const struct weir_pool_donor *old = &a->map.donor[index];
+
+	if (index == WEIR_POOL_NO_DONOR || !old->incarnation ||
+	    !strcmp(old->address, a->self.address))
+		return 0;
+	return weir_error_set(error, -EBUSY,
+			      "pool %s has a donor %s already, at %s: choose another --name, or "
+			      "wait %u s if that donor is dead",
+			      a->map.name, a->self.id, old->address, a->map.lease_ms / 1000 + 1);
+}
+
+static int put_donor(struct weir_pool_agent *a, uint64_t expected, struct weir_error *error)
+{
+	char key[KEY_MAX], *value = weir_pool_codec_donor(&a->self);
+	struct weir_pool_put put = { .key = key, .value = value, .expected = expected,
+				     .lease = a->lease };
+	int rc;
+
+	if (!value)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	snprintf(key, sizeof(key), "donor/%s", a->self.id);
+	rc = weir_pool_store_put(weir_pool_client_store(a->client), &put, NULL, error);
+	free(value);
+	return rc;
+}
+
+/* Registers the donor under a new lease. */
+static int join(struct weir_pool_agent *a, struct weir_error *error)
+{
+	uint64_t lease;
+	int rc = weir_pool_client_read(a->client, &a->map, error);
+
+	if (!rc)
+		rc = check_name(a, error);
+	if (!rc)
+		rc = weir_pool_store_grant(weir_pool_client_store(a->client), a->map.lease_ms,
+					   &lease, error);
+	if (rc)
+		return rc;
+	__atomic_store_n(&a->lease, lease, __ATOMIC_RELEASE);
+	rc = -EAGAIN;
+	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN; i++) {
+		uint16_t index = weir_pool_map_donor(&a->map, a->self.id);
+
+		rc = put_donor(a, index == WEIR_POOL_NO_DONOR ? 0 : a->map.donor[index].stored,
+			       error);
+		if (rc == -EAGAIN && !weir_pool_client_read(a->client, &a->map, error))
+			rc = check_name(a, error) ? -EBUSY : -EAGAIN;
+	}
+	if (!rc)
+		rc = weir_pool_client_read(a->client, &a->map, error);
+	return rc;
+}
+
+/* Return: whether the donor must start again. */
+static bool must_restart(struct weir_pool_agent *a)
+{
+	uint16_t self = weir_pool_map_donor(&a->map, a->self.id);
+
+	if (a->map.id != a->pool_id) {
+		say(a, WEIR_LOG_ERROR,
+		    "left pool=%s: somebody has made another pool of this name", a->map.name);
+		return true;
+	}
+	return self != WEIR_POOL_NO_DONOR &&
+	       weir_pool_map_may_restart(&a->map, self, a->self.incarnation);
+}
+
+/* The lease is over: the others may have gone on without this donor. */
+static int rejoin(struct weir_pool_agent *a, bool *restarts, struct weir_error *error)
+{
+	int rc = weir_pool_client_read(a->client, &a->map, error);
+	uint16_t self = weir_pool_map_donor(&a->map, a->self.id);
+
+	if (rc)
+		return rc;
+	*restarts = a->map.id != a->pool_id || self == WEIR_POOL_NO_DONOR ||
+		    !weir_pool_map_needs(&a->map, self, a->self.incarnation);
+	if (*restarts)
+		return 0;
+	rc = join(a, error);
+	if (!rc)
+		say(a, WEIR_LOG_WARNING,
+		    "rejoined pool=%s: the lease was over; groups need this memory", a->map.name);
+	return rc;
+}
+
+/* Keeps the lease, unless this was done a moment ago: a busy map wakes the thread often. */
+static int keep(struct weir_pool_agent *a, bool *restarts, struct weir_error *error)
+{
+	uint64_t now_ns = weir_now_ns();
+	int rc;
+
+	if (now_ns - a->kept_ns < a->map.lease_ms / 6 * WEIR_NS_PER_MS)
+		return 0;
+	rc = weir_pool_store_keep(weir_pool_client_store(a->client), a->lease, error);
+	if (rc == -ESTALE)
+		rc = rejoin(a, restarts, error);
+	if (!rc)
+		a->kept_ns = now_ns;
+	return rc;
+}
+
+/* Keeps the lease, reads the map, and leads. */
+static int work(struct weir_pool_agent *a, bool *restarts, struct weir_error *error)
+{
+	unsigned int changes = 0;
+	int rc = keep(a, restarts, error);
+
+	if (!rc && !*restarts)
+		rc = weir_pool_client_read(a->client, &a->map, error);
+	if (rc || *restarts)
+		return rc;
+	*restarts = must_restart(a);
+	if (*restarts)
+		return 0;
+	rc = weir_pool_lead_run(&a->lead, a->client, &a->map, a->self.id, a->lease, a->is_silent,
+				&changes, error);
+	if (changes)
+		say(a, WEIR_LOG_INFO, "coordinated pool=%s changes=%u", a->map.name, changes);
+	return rc;
+}
+
+/* Sleeps until the map changes, the lease must be kept, or the coordinator has something to do. */
+static void rest(struct weir_pool_agent *a)
+{
+	uint64_t now_ns = weir_now_ns(), until_ns = now_ns + a->map.lease_ms / 3 * WEIR_NS_PER_MS;
+	uint64_t due_ns = WEIR_POOL_NEVER;
+	unsigned int ms;
+	int rc;
+
+	if (a->lead.token)
+		due_ns = weir_pool_coordinator_deadline_ns(&a->lead.coordinator, &a->map, now_ns);
+	ms = (unsigned int)weir_poll_ms(due_ns < until_ns ? due_ns : until_ns);
+	rc = weir_pool_client_wait(a->client, &a->map, ms ? ms : 1, NULL);
+	if (rc && rc != -ETIMEDOUT)
+		nanosleep(&(struct timespec){ .tv_nsec = RETRY_MS * WEIR_NS_PER_MS }, NULL);
+}
+
+static void *run_agent(void *arg)
+{
+	struct weir_pool_agent *a = arg;
+	struct weir_error error = { "" };
+	bool restarts = false;
+
+	while (!stops(a)) {
+		int rc = work(a, &restarts, &error);
+
+		if (stops(a))
+			break;
+		if (restarts) {
+			say(a, WEIR_LOG_WARNING,
+			    "out pool=%s incarnation=%016" PRIx64
+			    ": the pool has gone on without this memory; starting again, empty",
+			    a->map.name, a->self.incarnation);
+			a->on_restart(a->arg);
+			break;
+		}
+		if (rc && !a->is_silent)
+			say(a, WEIR_LOG_WARNING, "pool unreachable pool=%s: %s", a->map.name,
+			    error.text);
+		else if (!rc && a->is_silent)
+			say(a, WEIR_LOG_INFO, "pool reachable pool=%s", a->map.name);
+		a->is_silent = rc;
+		rest(a);
+	}
+	return NULL;
+}
+
+static int fill_self(struct weir_pool_donor *self, const struct weir_pool_agent_options *options,
+		     struct weir_error *error)
+{
+	const struct {
+		const char *what, *text;
+		char *to;
+	} names[] = {
+		{ "name", options->name, self->id },
+		{ "domain", options->domain, self->domain },
+		{ "address", options->address, self->address },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!weir_pool_map_is_name(names[i].text))
+			return weir_error_set(error, -EINVAL,
+					      "%s '%s': expected up to 63 letters, digits and "
+					      ". _ - :",
+					      names[i].what, names[i].text);
+		memcpy(names[i].to, names[i].text, strlen(names[i].text) + 1);
+	}
+	self->bytes = options->bytes;
+	self->incarnation = options->incarnation;
+	return 0;
+}
+
+static void free_agent(struct weir_pool_agent *a)
+{
+	if (a->lease)
+		(void)weir_pool_store_revoke(weir_pool_client_store(a->control), a->lease, NULL);
+	weir_pool_client_close(a->client);
+	weir_pool_client_close(a->control);
+	free(a);
+}
+
+int weir_pool_agent_start(const struct weir_pool_agent_options *options,
+			  struct weir_pool_agent **agent, struct weir_error *error)
+{
+	struct weir_pool_agent *a = calloc(1, sizeof(*a));
+	int rc;
+
+	if (!a)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	a->on_restart = options->on_restart;
+	a->on_log = options->on_log;
+	a->arg = options->arg;
+	rc = fill_self(&a->self, options, error);
+	if (!rc)
+		rc = weir_pool_client_open(options->pool, &a->client, error);
+	if (!rc)
+		rc = weir_pool_client_open(options->pool, &a->control, error);
+	if (!rc)
+		rc = join(a, error);
+	if (!rc) {
+		a->pool_id = a->map.id;
+		rc = weir_thread_create(&a->thread, "weir-pool", run_agent, a, error);
+	}
+	if (rc) {
+		free_agent(a);
+		return rc;
+	}
+	say(a, WEIR_LOG_INFO, "in pool pool=%s name=%s domain=%s incarnation=%016" PRIx64,
+	    a->map.name, a->self.id, a->self.domain, a->self.incarnation);
+	*agent = a;
+	return 0;
+}
+
+void weir_pool_agent_stop(struct weir_pool_agent *a)
+{
+	if (!a)
+		return;
+	__atomic_store_n(&a->stops, true, __ATOMIC_RELEASE);
+	/* The end of the lease is a change of the map, which wakes the thread. */
+	(void)weir_pool_store_revoke(weir_pool_client_store(a->control),
+				     __atomic_load_n(&a->lease, __ATOMIC_ACQUIRE), NULL);
+	pthread_join(a->thread, NULL);
+	free_agent(a);
+}

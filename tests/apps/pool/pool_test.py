@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""A pool of real donors on softnic, whose map is in a file or in etcd.
+
+  pool_test.py WEIR VOLUME_CLIENT file|etcd
+"""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+KIND = sys.argv.pop()
+CLIENT = os.path.abspath(sys.argv.pop())
+WEIR = os.path.abspath(sys.argv.pop())
+PATIENCE = 60
+LEASE = 4  # seconds: a busy machine delays a donor by less than two thirds
+GROUPS = 16
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Etcd:
+    """One etcd on loopback. Its data outlives a kill."""
+
+    def __init__(self, folder):
+        self.folder, self.process = folder, None
+        self.port, self.peer = free_port(), free_port()
+
+    def start(self):
+        url, peer = (f"http://127.0.0.1:{port}" for port in (self.port, self.peer))
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            self.process = subprocess.Popen(
+                ["etcd", "--data-dir", os.path.join(self.folder, "data"),
+                 "--listen-client-urls", url, "--advertise-client-urls", url,
+                 "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+                 "--initial-cluster", f"default={peer}"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class World(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="weir-pool-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.donors = {}
+        self.pool = f"file:{self.folder}/p"
+        if KIND == "etcd":
+            self.etcd = Etcd(self.folder)
+            self.etcd.start()
+            self.addCleanup(self.etcd.kill)
+            # One server of the two is never there.
+            self.pool = (f"etcd:http://127.0.0.1:{self.etcd.port},"
+                         f"127.0.0.1:{free_port()}/p")
+        self.until(lambda: not self.create().returncode)
+
+    def create(self):
+        return self.weir("create", "--lease", str(LEASE), "--replace-after", "600",
+                         "--groups", str(GROUPS), self.pool)
+
+    def until(self, holds):
+        end = time.monotonic() + PATIENCE
+        while not holds():
+            self.assertLess(time.monotonic(), end, self.weir("status", self.pool))
+            time.sleep(0.1)
+
+    def weir(self, *args):
+        return subprocess.run([WEIR, "pool", *args], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=PATIENCE)
+
+    def ask(self, *args):
+        done = self.weir(*args, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def start(self, name, domain=None, listen="127.0.0.1:0", pool=None):
+        """Starts a donor, and returns its process and first line."""
+        log = open(os.path.join(self.folder, f"log-{name}"), "ab")
+        self.addCleanup(log.close)
+        process = subprocess.Popen(
+            [WEIR, "serve", "--device", "softnic", "--memory", "8M", "--listen", listen,
+             "--pool", pool or self.pool, "--name", name, "--domain", domain or f"r{name}"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, process.stdout.readline()
+
+    def begin(self, names):
+        for name in names:
+            process, line = self.start(name)
+            self.assertTrue(line.startswith("ready "), self.log(name))
+            self.donors[name] = (process, line.split()[1])
+
+    def log(self, name):
+        with open(os.path.join(self.folder, f"log-{name}"), encoding="utf-8") as file:
+            return file.read()
+
+    def client(self, volume):
+        process = subprocess.Popen([CLIENT, self.pool, volume], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.stdout.close)
+        self.assertEqual(process.stdout.readline(), "open\n")
+        return process
+
+    def tell(self, client, command):
+        client.stdin.write(command + "\n")
+        self.assertEqual(client.stdout.readline(), "done\n")
+
+    def members(self, name):
+        """(group, version, state, incarnation) of each place of a donor."""
+        return [(group["group"], group["version"], member["state"], member["incarnation"])
+                for group in self.ask("status", self.pool)["groups"]
+                for member in group["members"] if member["donor"] == name]
+
+    def states(self, name):
+        return {state for _, _, state, _ in self.members(name)}
+
+    def versions(self):
+        return {group["group"]: group["version"]
+                for group in self.ask("status", self.pool)["groups"]}
+
+
+class Life(World):
+    def test_a_donor_fails_and_returns_as_another_memory(self):
+        self.begin("abc")
+        self.assertEqual(self.weir("volume", "create", self.pool, "v", "4M").returncode, 0)
+        self.assertEqual(self.ask("status", self.pool)["whole"], GROUPS)
+        client = self.client("v")
+        before, old = self.versions(), self.members("b")
+        self.assertTrue(old)
+        with self.subTest("killed"):
+            self.donors["b"][0].kill()
+            self.until(lambda: self.states("b") == {"out"})
+            after = self.versions()
+            for group, _, _, incarnation in old:
+                self.assertGreater(after[group], before[group])
+            self.assertIn("donor b is out", self.weir("status", self.pool).stdout)
+        with self.subTest("back"):
+            _, line = self.start("b", listen=self.donors["b"][1])
+            self.assertTrue(line.startswith("ready "), self.log("b"))
+            self.until(lambda: self.states("b") == {"syncing"})
+            self.assertNotEqual({place[3] for place in self.members("b")},
+                                {place[3] for place in old})
+        with self.subTest("synced"):
+            self.tell(client, "synced")
+            self.until(lambda: self.states("b") == {"serving"})
+        with self.subTest("silent"):
+            donor = self.donors["c"][0]
+            old = {place[3] for place in self.members("c")}
+            donor.send_signal(signal.SIGSTOP)
+            self.until(lambda: self.states("c") == {"out"})
+            donor.send_signal(signal.SIGCONT)
+            self.until(lambda: self.states("c") == {"syncing"})
+            self.assertFalse(old & {place[3] for place in self.members("c")})
+            self.assertIn("starting again, empty", self.log("c"))
+
+    def test_a_report_takes_a_donor_out_before_its_lease_ends(self):
+        self.begin("ab")
+        self.assertEqual(self.weir("volume", "create", self.pool, "v", "4M").returncode, 0)
+        client = self.client("v")
+        old = {place[3] for place in self.members("a")}
+        self.tell(client, "failed a")
+        # The donor lives: it learns of the report, and comes back as another memory.
+        self.until(lambda: self.states("a") == {"syncing"})
+        self.assertFalse(old & {place[3] for place in self.members("a")})
+        address = next(donor["address"] for donor in self.ask("donors", self.pool)["donors"]
+                       if donor["name"] == "a")
+        self.assertEqual(address, self.donors["a"][1])
+        self.tell(client, "failed b")
+        self.tell(client, "failed b")
+        # Its memory is the only one with the data.
+        self.assertEqual(self.states("b"), {"serving"})
+
+    def test_another_donor_coordinates_and_takes_over_what_is_drained(self):
+        self.begin("abc")
+        self.assertEqual(self.weir("volume", "create", self.pool, "v", "4M").returncode, 0)
+        first = self.ask("status", self.pool)["coordinator"]
+        process = self.donors.pop(first)[0]
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.until(lambda: self.ask("status", self.pool)["coordinator"] in self.donors)
+        self.begin("d")
+        self.assertEqual(self.weir("drain", self.pool, first).returncode, 0)
+        self.until(lambda: not self.states(first))
+        self.until(lambda: self.ask("status", self.pool)["whole"] == GROUPS)
+        last = self.ask("drain", self.pool, next(iter(self.donors)))
+        self.assertTrue(last["draining"])
+        self.assertGreater(last["places"], 0)
+
+    def test_a_volume_is_made_listed_and_removed(self):
+        self.begin("ab")
+        made = self.ask("volume", "create", "--extent", "64K", self.pool, "v", "1M")
+        self.assertEqual((made["bytes"], made["extent_bytes"], made["scheme"], made["ready"]),
+                         (1 << 20, 64 << 10, "copies=2", True))
+        again = self.weir("volume", "create", self.pool, "v", "1M")
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("has a volume v already", again.stderr)
+        client = self.client("v")
+        self.assertTrue(self.ask("volume", "list", self.pool)["volumes"][0]["open"])
+        refused = self.weir("volume", "rm", self.pool, "v")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("a client has it open", refused.stderr)
+        client.stdin.close()
+        client.wait(PATIENCE)
+        self.assertTrue(self.ask("volume", "rm", self.pool, "v")["removed"])
+        self.assertEqual(self.ask("volume", "list", self.pool)["volumes"], [])
+
+
+class Refusals(World):
+    def test_bad_input_is_named(self):
+        place = self.pool.rsplit("/", 1)[0]
+        self.begin("a")
+        for status, words, args in (
+                (1, "exists already", ("create", self.pool)),
+                (1, "there is no pool q", ("status", place + "/q")),
+                (1, "no donor z", ("drain", self.pool, "z")),
+                (1, "no volume w", ("volume", "rm", self.pool, "w")),
+                (1, "copies=2 needs donors in 2 failure domains; pool p has 1 donors in 1",
+                 ("volume", "create", self.pool, "w", "1M")),
+                (1, "more than the donors of pool p lend, 8.0 MiB",
+                 ("volume", "create", "--scheme", "copies=1", self.pool, "w", "1G")),
+                (1, "this host knows no pool nowhere", ("status", "nowhere")),
+                (1, "expected a pool's name", ("status", "http://h/p")),
+                (2, "expected a scheme",
+                 ("volume", "create", "--scheme", "raid6", self.pool, "w", "1M")),
+                (2, "multiple of 4096", ("volume", "create", self.pool, "w", "5")),
+                (2, "power of two",
+                 ("volume", "create", "--extent", "96K", self.pool, "w", "1M")),
+                (2, "expected a name", ("volume", "create", self.pool, "a/b", "1M")),
+                (2, "no command 'volume fly'", ("volume", "fly")),
+                (2, "no command 'fly'", ("fly",)),
+                (2, "no COMMAND", ()),
+                (2, "", ("create",)),
+                (2, "lease", ("create", "--lease", "0", self.pool))):
+            with self.subTest(args):
+                done = self.weir(*args)
+                self.assertEqual((done.returncode, done.stdout), (status, ""))
+                self.assertIn(words, done.stderr)
+
+    def test_a_donor_that_cannot_join_says_why(self):
+        place = self.pool.rsplit("/", 1)[0]
+        self.begin("a")
+        for words, args in (
+                ("has a donor a already, at 127.0.0.1:", {"name": "a"}),
+                ("there is no pool q", {"name": "b", "pool": place + "/q"}),
+                ("domain 'rack 1': expected", {"name": "c", "domain": "rack 1"})):
+            with self.subTest(args):
+                process, line = self.start(**args)
+                self.assertEqual((line, process.wait(PATIENCE)), ("", 1))
+                self.assertIn(words, self.log(args["name"]))
+
+
+@unittest.skipUnless(KIND == "etcd", "about etcd")
+class Outage(World):
+    def test_without_etcd_nothing_changes(self):
+        self.begin("ab")
+        self.assertEqual(self.weir("volume", "create", self.pool, "v", "4M").returncode, 0)
+        before = self.ask("status", self.pool)["groups"]
+        incarnations = [donor["incarnation"] for donor in self.ask("donors", self.pool)["donors"]]
+        self.etcd.kill()
+        done = self.weir("status", self.pool)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("does not answer", done.stderr)
+        self.until(lambda: all("pool unreachable" in self.log(name) for name in "ab"))
+        self.etcd.start()
+        self.until(lambda: all("pool reachable" in self.log(name) for name in "ab"))
+        self.assertEqual(self.ask("status", self.pool)["groups"], before)
+        self.assertEqual([donor["incarnation"]
+                          for donor in self.ask("donors", self.pool)["donors"]], incarnations)
+
+
+if __name__ == "__main__":
+    if KIND == "etcd" and not shutil.which("etcd"):
+        print("etcd is not installed")
+        sys.exit(77)
+    unittest.main()
