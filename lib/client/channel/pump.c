@@ -26,13 +26,18 @@ static void finish_all(struct weir_session *session, struct weir_req *req)
 	while ((req = weir_engine_next_done(&session->engine)));
 }
 
-/* Ends what other threads may wait for, and lets them post to the other links. */
-static void post_unlocked(struct weir_session *session, const struct weir_action *action)
+static void finish_done(struct weir_session *session)
 {
 	struct weir_req *req = weir_engine_next_done(&session->engine);
 
 	if (req)
 		finish_all(session, req);
+}
+
+/* Ends what other threads may wait for, and lets them post to the other links. */
+static void post_unlocked(struct weir_session *session, const struct weir_action *action)
+{
+	finish_done(session);
 	weir_requests_notify(session);
 	if (!weir_list_is_empty(&session->engine.backlog.ready))
 		weir_combine_activate(&session->nic->combine, &session->active);
@@ -155,7 +160,24 @@ static void handle_link_changes(struct weir_session *session)
 		handle_all_links_down(session);
 }
 
-static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages)
+/*
+ * After @events. While other threads want the lock, the caller posts in its next steps, without the
+ * lock: see combine.c.
+ */
+static void pull_or_activate(struct weir_session *session, int events)
+{
+	if (!events || weir_list_is_empty(&session->engine.backlog.ready) ||
+	    !__atomic_load_n(&session->nic->crowd, __ATOMIC_RELAXED)) {
+		weir_pump_pull(session);
+		return;
+	}
+	finish_done(session);
+	weir_requests_notify(session);
+	weir_combine_activate(&session->nic->combine, &session->active);
+}
+
+static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages,
+		    bool may_leave_posts)
 {
 	unsigned int i;
 	int events = 0;
@@ -172,7 +194,10 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 		weir_session_keepalive_check(session, now_ns);
 	events += expire_deadlines(session, now_ns);
 	session->polled_wrs = session->counters->work_requests;
-	weir_pump_pull(session);
+	if (may_leave_posts)
+		pull_or_activate(session, events);
+	else
+		weir_pump_pull(session);
 	if (weir_session_is_whole(session))
 		return events;
 	if (!for_messages)
@@ -183,12 +208,12 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 
 int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 {
-	return poll_all(session, now_ns, true);
+	return poll_all(session, now_ns, true, false);
 }
 
 void weir_pump_poll_sends(struct weir_session *session, uint64_t now_ns)
 {
-	poll_all(session, now_ns, !session->recv_armed);
+	poll_all(session, now_ns, !session->recv_armed, true);
 }
 
 static bool arm_cq(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,
@@ -245,7 +270,7 @@ static int poll_after_arming(struct weir_session *session)
 		if (session->polled_wrs == session->counters->work_requests ||
 		    !weir_list_is_empty(&session->engine.backlog.ready))
 			break;
-		events += poll_all(session, weir_now_ns(), !session->recv_armed);
+		events += poll_all(session, weir_now_ns(), !session->recv_armed, false);
 	}
 	return events;
 }
