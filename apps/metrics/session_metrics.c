@@ -37,6 +37,7 @@ struct session_values {
 #define SESSION_unload_full "weir_session_unload_refusals_total", METRIC_COUNTER
 #define SESSION_pages "weir_session_recently_written_pages", METRIC_GAUGE
 #define SESSION_split "weir_session_split_requests_total", METRIC_COUNTER
+#define SESSION_unlocked "weir_session_unlocked_chains_total", METRIC_COUNTER
 
 #define COUNTER(name, help) \
 	{ SESSION_##name, help, offsetof(struct session_values, counters.name) },

@@ -212,6 +212,7 @@ struct weir_session_info {
 	uint64_t unloaded, unload_full;
 	/* 4 KiB pages with recent small writes, in modes that count writes per page. */
 	uint64_t pages;
+	uint64_t unlocked; /* chains posted while other threads used the NIC */
 };
 
 /**

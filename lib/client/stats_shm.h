@@ -18,7 +18,7 @@
 
 #define WEIR_STATS_SHM_NAME "weir-trace"
 #define WEIR_STATS_SHM_MAGIC 0x6764656c72696577ull /* "weirledg" */
-#define WEIR_STATS_SHM_VERSION 5
+#define WEIR_STATS_SHM_VERSION 6
 #define WEIR_STATS_SHM_TEXT 64
 #define WEIR_STATS_SHM_SLOTS 2048 /* a power of two */
 
@@ -48,7 +48,8 @@
 	X(unloaded, "writes that the donor's CPU copied")                     \
 	X(unload_full, "writes not unloaded for lack of room")                \
 	X(pages, "pages of 4 KiB that small writes went to lately")           \
-	X(split, "requests that were cut into several work requests")
+	X(split, "requests that were cut into several work requests")         \
+	X(unlocked, "chains posted while other threads used the NIC")
 
 /* struct weir_counters - since the session was opened. Guarded by the NIC's lock. */
 struct weir_counters {
@@ -103,12 +104,12 @@ struct weir_stats_shm {
 	struct weir_trace_slot trace[WEIR_STATS_SHM_SLOTS];
 };
 
-_Static_assert(sizeof(struct weir_counters) == 25 * 8, "others read it");
+_Static_assert(sizeof(struct weir_counters) == 26 * 8, "others read it");
 _Static_assert(offsetof(struct weir_stats_shm, counters) == 160, "others read it");
-_Static_assert(offsetof(struct weir_stats_shm, window) == 360, "others read it");
-_Static_assert(offsetof(struct weir_stats_shm, pressure) == 392, "others read it");
-_Static_assert(offsetof(struct weir_stats_shm, trace) == 4496, "others read it");
-_Static_assert(sizeof(struct weir_stats_shm) == 4496 + 40 * WEIR_STATS_SHM_SLOTS, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, window) == 368, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, pressure) == 400, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, trace) == 4504, "others read it");
+_Static_assert(sizeof(struct weir_stats_shm) == 4504 + 40 * WEIR_STATS_SHM_SLOTS, "others read it");
 
 /**
  * weir_stats_shm_open() - create an empty file, which readers ignore

@@ -185,6 +185,7 @@ void weir_session_link_post_unlocked(struct weir_session_link *link, struct weir
 	struct verbs_chain chain;
 
 	fill_chain(link, &chain, first);
+	link->session->counters->unlocked++;
 	weir_link_begin_post(&link->core);
 	set_posting(link, true);
 	link->posting = first;

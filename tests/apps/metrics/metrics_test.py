@@ -335,8 +335,11 @@ class Host(Programs):
         broken = names_of("session", "failed_work_requests_total retries_total reconnects_total")
         with self.perf(donor, "-o", "read", "-n", "4", WEIR_SOFTNIC="error_after=1000") as perf:
             self.until_moved(broken, self.host, mover=perf)
+        crowded = names_of("session", "unlocked_chains_total")
+        with self.perf(donor, "-t", "8", "-n", "32", "-s", "64K", "-p", "random") as perf:
+            self.until_moved(crowded, self.host, mover=perf)
         self.covers("host", rejected | donors | common | events | unloading | full | paused |
-                    broken | self.SOFTNIC | self.TENANTS)
+                    broken | crowded | self.SOFTNIC | self.TENANTS)
 
     SOFTNIC = names_of("softnic", "doorbells_total send_work_requests_total queue_pairs "
                        "receive_work_requests_total completions_total completion_events_total "

@@ -241,6 +241,7 @@ static void expect_row(struct posting_fixture *s, size_t row, char c)
 
 static void other_threads_use_another_channel(void **state)
 {
+	struct weir_session_info info;
 	struct posting_fixture *s = open_with(2);
 	char byte = 'x', found = 0;
 
@@ -254,6 +255,8 @@ static void other_threads_use_another_channel(void **state)
 	let_go(s);
 	expect_row(s, 0, 'a');
 	expect_row(s, 1, 'b');
+	assert_int_equal(weir_session_info(s->session, &info, sizeof(info)), 0);
+	assert_true(info.unlocked >= 2);
 	close_all(s);
 }
 
