@@ -2,6 +2,7 @@
 #include "apps/serve/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,11 +14,12 @@ const char *const log_level_names[LOG_LEVELS] = {
 	[WEIR_LOG_DEBUG] = "debug",
 };
 
-static enum weir_log_level level_max = WEIR_LOG_INFO;
+/* Changes when the configuration is read again, while other threads log. */
+static atomic_int level_max = WEIR_LOG_INFO;
 
 void log_set_level(enum weir_log_level level)
 {
-	level_max = level;
+	atomic_store(&level_max, level);
 }
 
 /* Length of the event's name, which ends before the first word with a '=' or before the reason. */
@@ -76,7 +78,7 @@ void log_line(enum weir_log_level level, const char *line)
 	struct tm tm;
 	char ts[32], text[640];
 
-	if (level > level_max)
+	if ((int)level > atomic_load(&level_max))
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
