@@ -429,26 +429,31 @@ class Mount(Programs):
             self.assertLess(time.monotonic(), deadline, limbo | dirty)
             path = os.path.join(first, "mapped")
             pathlib.Path(path).write_bytes(bytes(24 << 20))
-            other = self.process_of(second)
+            others = self.processes_of(second)
             with open(os.path.join(second, "mapped"), "rb") as reader:
                 self.assertEqual(len(reader.read()), 24 << 20)
-                os.kill(other, signal.SIGSTOP)
+                for other in others:
+                    os.kill(other, signal.SIGSTOP)
                 try:
                     os.truncate(path, 0)
                     self.until_moved(limbo, donor.metrics)
                 finally:
-                    os.kill(other, signal.SIGCONT)
+                    for other in others:
+                        os.kill(other, signal.SIGCONT)
             for _ in range(20):
                 self.board.note(request(donor.metrics)[2])
         return limbo | dirty
 
-    def process_of(self, point):
+    def processes_of(self, point):
+        """The mount, and the process that unmounts if the mount dies."""
+        found = []
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
                 words = path.read_bytes().split(b"\0")
                 if words[1:2] == [b"mount"] and os.fsencode(point) in words:
-                    return int(path.parent.name)
-        return self.fail(f"nobody serves {point}")
+                    found.append(int(path.parent.name))
+        self.assertTrue(found)
+        return found
 
 
 class Wire(Programs):
