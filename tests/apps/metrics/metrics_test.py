@@ -422,7 +422,11 @@ class Mount(Programs):
         self.covers("mount", files | mounts | shared | freed | waits | up)
 
     def free(self, donor, first, second):
-        """Frees data that a stopped client has mapped, so that its bytes are seen on their way."""
+        """Frees data that a stopped client has mapped, until the bytes are seen on their way.
+
+        A commit of the first client that comes late takes the second one's map away, and the bytes
+        are not in limbo then.
+        """
         limbo, dirty = (names_of("file_server", name) for name in ("limbo_bytes", "dirty_bytes"))
         deadline = time.monotonic() + PATIENCE
         while not all(self.board.moved(name) for name in limbo | dirty):
@@ -436,13 +440,16 @@ class Mount(Programs):
                     os.kill(other, signal.SIGSTOP)
                 try:
                     os.truncate(path, 0)
-                    self.until_moved(limbo, donor.metrics)
+                    self.glance(donor)
                 finally:
                     for other in others:
                         os.kill(other, signal.SIGCONT)
-            for _ in range(20):
-                self.board.note(request(donor.metrics)[2])
+            self.glance(donor)
         return limbo | dirty
+
+    def glance(self, donor):
+        for _ in range(20):
+            self.board.note(request(donor.metrics)[2])
 
     def processes_of(self, point):
         """The mount, and the process that unmounts if the mount dies."""
