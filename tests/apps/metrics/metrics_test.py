@@ -86,6 +86,16 @@ def request(where, target="/metrics", accept="*/*", method="GET"):
     return int(status.split()[1]), dict(line.split(": ", 1) for line in headers), body
 
 
+def has_ipv6():
+    """Whether this machine has the loopback of IPv6."""
+    try:
+        with socket.socket(socket.AF_INET6) as link:
+            link.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
 class Board:
     """The samples seen of each metric: the values of each of its label sets, in time."""
 
@@ -222,9 +232,10 @@ class Formats(Programs):
 
 class Server(Programs):
     def test_only_metrics_are_served_and_only_read(self):
-        host = self.start(WEIR, "metrics", "--listen", "[::1]:0")
+        loopback = "[::1]" if has_ipv6() else "127.0.0.1"
+        host = self.start(WEIR, "metrics", "--listen", f"{loopback}:0")
         where = self.told(host, "metrics at (.*)$")
-        self.assertTrue(where.startswith("http://[::1]:"), where)
+        self.assertTrue(where.startswith(f"http://{loopback}:"), where)
         self.assertEqual(request(where, "/")[0], 404)
         self.assertEqual(request(where, "/metrics/../etc/passwd")[0], 404)
         status, headers, _ = request(where, method="DELETE")
