@@ -39,22 +39,45 @@ int etcd_server_free_port(void)
 	return ntohs(address.sin_port);
 }
 
+void etcd_server_make_certificate(const char *folder)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command),
+		 "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+		 "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 "
+		 "-keyout %s/key.pem -out %s/cert.pem >/dev/null 2>&1",
+		 folder, folder);
+	assert_int_equal(system(command), 0);
+}
+
 static void run_etcd(const struct etcd_server *server)
 {
-	char peer[64], cluster[80], log[80];
+	char peer[64], cluster[80], log[80], cert[96], key[96];
+	const char *arguments[20] = {
+		"etcd", "--data-dir", server->folder, "--listen-client-urls", server->url,
+		"--advertise-client-urls", server->url, "--listen-peer-urls", peer,
+		"--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
+	};
+	size_t count = 13;
 	int fd;
 
 	snprintf(peer, sizeof(peer), "http://127.0.0.1:%d", server->peer_port);
 	snprintf(cluster, sizeof(cluster), "default=%s", peer);
 	snprintf(log, sizeof(log), "%s/log", server->folder);
+	snprintf(cert, sizeof(cert), "--cert-file=%s/cert.pem", server->folder);
+	snprintf(key, sizeof(key), "--key-file=%s/key.pem", server->folder);
+	if (server->option)
+		arguments[count++] = server->option;
+	if (server->has_tls) {
+		arguments[count++] = cert;
+		arguments[count++] = key;
+	}
 	fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	dup2(fd, STDOUT_FILENO);
 	dup2(fd, STDERR_FILENO);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	execlp("etcd", "etcd", "--data-dir", server->folder, "--listen-client-urls", server->url,
-	       "--advertise-client-urls", server->url, "--listen-peer-urls", peer,
-	       "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
-	       server->option, NULL);
+	execvp("etcd", (char *const *)arguments);
 	_exit(127);
 }
 
@@ -88,9 +111,9 @@ static bool wait_until_up(struct etcd_server *server)
 
 void etcd_server_start(struct etcd_server *server)
 {
-	bool has_data = *server->folder;
+	bool has_data = server->port;
 
-	if (!has_data) {
+	if (!*server->folder) {
 		snprintf(server->folder, sizeof(server->folder), "/tmp/weir-etcd-XXXXXX");
 		assert_non_null(mkdtemp(server->folder));
 	}
@@ -99,7 +122,8 @@ void etcd_server_start(struct etcd_server *server)
 			server->port = etcd_server_free_port();
 			server->peer_port = etcd_server_free_port();
 		}
-		snprintf(server->url, sizeof(server->url), "http://127.0.0.1:%d", server->port);
+		snprintf(server->url, sizeof(server->url), "http%s://127.0.0.1:%d",
+			 server->has_tls ? "s" : "", server->port);
 		server->pid = fork();
 		if (!server->pid)
 			run_etcd(server);

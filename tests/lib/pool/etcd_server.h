@@ -10,19 +10,24 @@
  * struct etcd_server - all zero before etcd_server_start()
  * @pid: the process; 0: it does not run
  * @port: for clients; @peer_port: for other members
- * @folder: its data
- * @url: "http://127.0.0.1:PORT"
+ * @folder: its data; made by etcd_server_start() unless it has a name
+ * @url: "http://127.0.0.1:PORT", or "https:"
  * @option: one more option, or NULL
+ * @has_tls: with etcd_server_make_certificate()
  */
 struct etcd_server {
 	pid_t pid;
 	int port, peer_port;
 	char folder[64], url[64];
 	const char *option;
+	bool has_tls;
 };
 
 /* Whether etcd is installed. */
 bool etcd_server_is_there(void);
+
+/* Writes FOLDER/cert.pem, which certifies itself, and FOLDER/key.pem. */
+void etcd_server_make_certificate(const char *folder);
 
 /* Starts it, again with its old data if it ran before, and waits until it answers. */
 void etcd_server_start(struct etcd_server *server);

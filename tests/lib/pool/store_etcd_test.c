@@ -163,6 +163,33 @@ static void a_full_etcd_is_named_and_still_read(void **state)
 	etcd_server_remove(&other);
 }
 
+static void a_certificate_is_checked(void **state)
+{
+	struct etcd_server other = { .has_tls = true };
+	struct weir_pool_listing listing;
+	struct weir_pool_store *store;
+	struct weir_error error;
+	char where[128], cert[96];
+
+	(void)state;
+	snprintf(other.folder, sizeof(other.folder), "/tmp/weir-etcd-XXXXXX");
+	assert_non_null(mkdtemp(other.folder));
+	etcd_server_make_certificate(other.folder);
+	snprintf(cert, sizeof(cert), "%s/cert.pem", other.folder);
+	setenv("ETCDCTL_CACERT", cert, 1);
+	etcd_server_start(&other);
+	snprintf(where, sizeof(where), "etcd:%s/tls", other.url);
+	store = store_suite_open(where);
+	store_suite_put(store, "a", "1");
+	weir_pool_store_close(store);
+	unsetenv("ETCDCTL_CACERT");
+	store = store_suite_open(where);
+	assert_int_equal(weir_pool_store_list(store, "", &listing, &error), -EHOSTUNREACH);
+	assert_non_null(strstr(error.text, "certificate"));
+	weir_pool_store_close(store);
+	etcd_server_remove(&other);
+}
+
 static void another_server_is_no_etcd(void **state)
 {
 	struct weir_pool_store *store;
@@ -186,6 +213,7 @@ int main(void)
 		cmocka_unit_test(an_etcd_that_is_gone_is_named_and_may_return),
 		cmocka_unit_test(users_prove_their_password),
 		cmocka_unit_test(a_full_etcd_is_named_and_still_read),
+		cmocka_unit_test(a_certificate_is_checked),
 		cmocka_unit_test(another_server_is_no_etcd),
 	};
 	int failed;
