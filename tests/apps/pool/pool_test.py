@@ -18,7 +18,7 @@ KIND = sys.argv.pop()
 CLIENT = os.path.abspath(sys.argv.pop())
 WEIR = os.path.abspath(sys.argv.pop())
 PATIENCE = 60
-LEASE = 4  # seconds: a busy machine delays a donor by less than two thirds
+LEASE = 6  # seconds: a busy machine delays a donor by less than two thirds
 GROUPS = 16
 
 

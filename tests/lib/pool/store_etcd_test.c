@@ -58,7 +58,7 @@ static void an_etcd_that_is_gone_is_named_and_may_return(void **state)
 	assert_non_null(strstr(error.text, other.url));
 	assert_int_equal(weir_pool_store_put(store, &put, NULL, NULL), -EHOSTUNREACH);
 	assert_int_equal(weir_pool_store_keep(store, lease, NULL), -EHOSTUNREACH);
-	assert_int_equal(weir_pool_store_wait(store, 1, 100, NULL), -EHOSTUNREACH);
+	assert_int_equal(weir_pool_store_wait(store, 1, 2000, NULL), -EHOSTUNREACH);
 	etcd_server_start(&other);
 	value = store_suite_get(store, "a");
 	assert_string_equal(value, "1");

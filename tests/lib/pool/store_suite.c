@@ -7,7 +7,7 @@
 
 #include "lib/base/clock.h"
 
-#define TTL_MS 2000
+#define TTL_MS 4000
 #define PATIENCE_MS 60000
 #define WRITERS 4
 #define ADDITIONS 25
