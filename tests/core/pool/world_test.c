@@ -18,7 +18,9 @@
 #define VOLUMES 2
 #define GROUPS 3
 #define LEADERS 2
+#ifndef STEPS
 #define STEPS 600
+#endif
 #define CALM_STEPS 400
 #ifndef WORLDS
 #define WORLDS 120u
@@ -62,7 +64,7 @@ struct pool_world {
 
 /* Of all worlds: what must have happened for the test to mean something. */
 static struct {
-	uint32_t writes, lost, promoted, drained, refused;
+	uint32_t writes, lost, renewed, promoted, drained, refused;
 } counts;
 
 static uint32_t below(struct pool_world *w, uint32_t n)
@@ -402,6 +404,29 @@ static void use(struct pool_world *w, int v)
 	report(w, c);
 }
 
+/* After a loss the operator removes the volumes, and makes them again: others, without data. */
+static void make_volumes_again(struct pool_world *w)
+{
+	bool is_lost = false;
+
+	for (int g = 0; g < GROUPS; g++)
+		is_lost |= w->truth.group[g].version &&
+			   weir_pool_group_is_lost(&w->truth.group[g]);
+	if (!is_lost || !w->truth.nr_tables || below(w, 50))
+		return;
+	for (int v = 0; v < VOLUMES; v++) {
+		w->truth.volume[v].is_blank = true;
+		w->client[v].is_open = w->client[v].is_writing = false;
+		memset(w->synced[v], 0, sizeof(w->synced[v]));
+		for (int g = 0; g < GROUPS; g++)
+			w->completed[g][v] = 0;
+	}
+	for (int d = 0; d < DONORS; d++)
+		memset(w->donor[d].memory, 0, sizeof(w->donor[d].memory));
+	w->truth.revision++;
+	counts.renewed++;
+}
+
 static void step(struct pool_world *w)
 {
 	uint32_t who = below(w, 3);
@@ -415,6 +440,7 @@ static void step(struct pool_world *w)
 		use(w, (int)below(w, VOLUMES));
 	if (!below(w, w->is_calm ? 200 : 40))
 		w->truth.leader_stored = 0;
+	make_volumes_again(w);
 	check_members(w);
 }
 
@@ -469,6 +495,7 @@ static void a_pool_keeps_what_was_written(void **state)
 	free(w);
 	assert_true(counts.writes > WORLDS);
 	assert_true(counts.lost > 0);
+	assert_true(counts.renewed > 0);
 	assert_true(counts.promoted > WORLDS);
 	assert_true(counts.drained > WORLDS);
 	assert_true(counts.refused > 0);
