@@ -38,11 +38,6 @@ void weir_pool_coordinator_begin(struct weir_pool_coordinator *c, uint32_t lease
 	c->judges_ns = now_ns + lease_ms * NS_PER_MS / 2;
 }
 
-bool weir_pool_group_is_lost(const struct weir_pool_group *group)
-{
-	return weir_pool_group_count(group, WEIR_POOL_SERVING) < group->scheme.data;
-}
-
 static bool is_same_scheme(struct weir_pool_scheme a, struct weir_pool_scheme b)
 {
 	return a.data == b.data && a.spare == b.spare;
@@ -82,9 +77,9 @@ static void set_member(struct group_step *s, uint8_t index, uint8_t shard, uint1
 	s->has_changed = true;
 }
 
-static bool is_reported(const struct group_step *s, const struct weir_pool_member *m)
+static bool is_outcast(const struct group_step *s, const struct weir_pool_member *m)
 {
-	return s->map->donor[m->donor].failed == m->incarnation;
+	return s->c->is_outcast[m->donor] && weir_pool_map_is_present(s->map, m);
 }
 
 /* Whether the memory is gone for sure: the donor has started again. */
@@ -123,7 +118,7 @@ static void promote(struct group_step *s)
 		const struct weir_pool_member *m = &s->group.member[i];
 
 		if (m->state != WEIR_POOL_SYNCING || !weir_pool_map_is_present(s->map, m) ||
-		    is_reported(s, m) || m->synced < s->has_data ||
+		    is_outcast(s, m) || m->synced < s->has_data ||
 		    (weir_pool_group_is_lost(&s->group) && s->has_data))
 			continue;
 		promote_member(s, i);
@@ -142,7 +137,7 @@ static void exclude(struct group_step *s,
 
 		if (m->state == WEIR_POOL_OUT || !is_bad(s, m))
 			continue;
-		if (m->state == WEIR_POOL_SERVING && !needed && serving <= s->group.scheme.data)
+		if (m->state == WEIR_POOL_SERVING && !needed && serving == s->group.scheme.data)
 			continue;
 		m->state = WEIR_POOL_OUT;
 		s->has_changed = true;
@@ -289,10 +284,13 @@ static void begin_step(struct group_step *s, const struct weir_pool_coordinator 
 /* Return: whether the group changes. */
 static bool step_group(struct group_step *s, uint64_t wall_ms)
 {
+	/* Before a promotion makes use of the group again: a donor may count on being out. */
+	if (weir_pool_group_is_lost(&s->group))
+		exclude(s, is_outcast, false);
 	promote(s);
 	exclude(s, is_replaced, true);
 	exclude(s, is_gone, false);
-	exclude(s, is_reported, false);
+	exclude(s, is_outcast, false);
 	fill(s);
 	drain(s);
 	forget(s);
@@ -314,6 +312,23 @@ static void observe(struct weir_pool_coordinator *c, const struct weir_pool_map 
 			continue;
 		c->seen[i] = map->group[i].version;
 		c->since_ns[i] = now_ns;
+	}
+}
+
+/* Once for all groups: an incarnation that is OUT anywhere is OUT wherever it is not needed. */
+static void find_outcasts(struct weir_pool_coordinator *c, const struct weir_pool_map *map)
+{
+	for (uint16_t i = 0; i < map->nr_donors; i++)
+		c->is_outcast[i] = map->donor[i].incarnation &&
+				   map->donor[i].failed == map->donor[i].incarnation;
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
+		const struct weir_pool_group *group = &map->group[i];
+
+		for (uint8_t j = 0; group->version && j < group->nr_members; j++) {
+			if (group->member[j].state == WEIR_POOL_OUT &&
+			    weir_pool_map_is_present(map, &group->member[j]))
+				c->is_outcast[group->member[j].donor] = true;
+		}
 	}
 }
 
@@ -398,6 +413,7 @@ bool weir_pool_coordinator_next(struct weir_pool_coordinator *c, const struct we
 {
 	memset(op, 0, sizeof(*op));
 	observe(c, map, now_ns);
+	find_outcasts(c, map);
 	return next_group(c, map, now_ns, wall_ms, op) || next_table(map, op) ||
 	       next_new_group(map, op) || next_report(map, op);
 }

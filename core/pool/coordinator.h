@@ -11,6 +11,8 @@
  * Rules:
  * - A member whose donor is gone, or is reported as failed, becomes OUT, unless the group cannot
  *   be read without it. Such a member stays SERVING: the group waits for its return.
+ * - An incarnation that is OUT of one group leaves all others in the same way, so that its donor
+ *   can start again: with another memory, it can serve all of them.
  * - A member whose donor is another incarnation becomes OUT in any case. A group with fewer SERVING
  *   members than its scheme needs has lost its data, and stays as it is while a volume has data.
  * - The place of an OUT member waits for the donor's next incarnation for a while; then another
@@ -38,11 +40,13 @@
  * @judges_ns: from then on, a donor without a lease counts as gone
  * @seen: version of each group
  * @since_ns: when the coordinator first saw that version
+ * @is_outcast: by donor: its current incarnation is OUT of a group, or reported
  */
 struct weir_pool_coordinator {
 	uint64_t judges_ns;
 	uint64_t seen[WEIR_POOL_GROUPS_MAX];
 	uint64_t since_ns[WEIR_POOL_GROUPS_MAX];
+	bool is_outcast[WEIR_POOL_DONORS_MAX];
 };
 
 enum weir_pool_op_kind {
@@ -102,9 +106,6 @@ void weir_pool_coordinator_did(struct weir_pool_map *map, const struct weir_pool
 /* Return: when time alone allows another change; WEIR_POOL_NEVER if it does not. */
 uint64_t weir_pool_coordinator_deadline_ns(const struct weir_pool_coordinator *c,
 					   const struct weir_pool_map *map, uint64_t now_ns);
-
-/* Return: whether a group has fewer SERVING members than are needed to read it. */
-bool weir_pool_group_is_lost(const struct weir_pool_group *group);
 
 /* Return: the number of volumes of this scheme that have data. */
 uint16_t weir_pool_map_count_data(const struct weir_pool_map *map, struct weir_pool_scheme scheme);

@@ -233,37 +233,42 @@ uint16_t weir_pool_map_count_domains(const struct weir_pool_map *map)
 	return count;
 }
 
-/* Whether the group can be read, and could not without this incarnation. */
-static bool group_needs(const struct weir_pool_group *group, uint16_t donor, uint64_t incarnation)
+bool weir_pool_group_is_lost(const struct weir_pool_group *group)
 {
-	for (uint8_t i = 0; i < group->nr_members; i++) {
-		const struct weir_pool_member *m = &group->member[i];
-
-		if (m->donor == donor && m->incarnation == incarnation &&
-		    m->state == WEIR_POOL_SERVING)
-			return weir_pool_group_count(group, WEIR_POOL_SERVING) ==
-			       group->scheme.data;
-	}
-	return false;
+	return weir_pool_group_count(group, WEIR_POOL_SERVING) < group->scheme.data;
 }
 
-static bool group_excludes(const struct weir_pool_group *group, uint16_t donor,
-			   uint64_t incarnation)
+static bool has_member(const struct weir_pool_group *group, uint16_t donor, uint64_t incarnation,
+		       enum weir_pool_member_state state)
 {
 	for (uint8_t i = 0; i < group->nr_members; i++) {
 		const struct weir_pool_member *m = &group->member[i];
 
-		if (m->donor == donor && m->incarnation == incarnation &&
-		    m->state == WEIR_POOL_OUT)
+		if (m->donor == donor && m->incarnation == incarnation && m->state == state)
 			return true;
 	}
 	return false;
 }
 
-bool weir_pool_map_needs(const struct weir_pool_map *map, uint16_t donor, uint64_t incarnation)
+bool weir_pool_map_is_outcast(const struct weir_pool_map *map, uint16_t donor,
+			      uint64_t incarnation)
+{
+	if (donor < map->nr_donors && map->donor[donor].failed == incarnation)
+		return true;
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
+		if (map->group[i].version &&
+		    has_member(&map->group[i], donor, incarnation, WEIR_POOL_OUT))
+			return true;
+	}
+	return false;
+}
+
+bool weir_pool_map_is_serving(const struct weir_pool_map *map, uint16_t donor,
+			      uint64_t incarnation)
 {
 	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
-		if (map->group[i].version && group_needs(&map->group[i], donor, incarnation))
+		if (map->group[i].version && !weir_pool_group_is_lost(&map->group[i]) &&
+		    has_member(&map->group[i], donor, incarnation, WEIR_POOL_SERVING))
 			return true;
 	}
 	return false;
@@ -272,12 +277,6 @@ bool weir_pool_map_needs(const struct weir_pool_map *map, uint16_t donor, uint64
 bool weir_pool_map_may_restart(const struct weir_pool_map *map, uint16_t donor,
 			       uint64_t incarnation)
 {
-	bool is_out = donor < map->nr_donors && map->donor[donor].failed == incarnation;
-
-	if (weir_pool_map_needs(map, donor, incarnation))
-		return false;
-	for (uint16_t i = 0; i < weir_pool_map_groups(map) && !is_out; i++)
-		is_out = map->group[i].version &&
-			 group_excludes(&map->group[i], donor, incarnation);
-	return is_out;
+	return weir_pool_map_is_outcast(map, donor, incarnation) &&
+	       !weir_pool_map_is_serving(map, donor, incarnation);
 }

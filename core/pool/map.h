@@ -266,21 +266,30 @@ bool weir_pool_group_is_whole(const struct weir_pool_group *group);
 uint16_t weir_pool_map_count_donors(const struct weir_pool_map *map);
 uint16_t weir_pool_map_count_domains(const struct weir_pool_map *map);
 
-/* Return: whether a group cannot be read without this incarnation. */
-bool weir_pool_map_needs(const struct weir_pool_map *map, uint16_t donor, uint64_t incarnation);
+/* Return: whether an incarnation is OUT of a group, or reported as failed. */
+bool weir_pool_map_is_outcast(const struct weir_pool_map *map, uint16_t donor,
+			      uint64_t incarnation);
+
+/* Return: whether an incarnation is a SERVING member of a group that still has its data. */
+bool weir_pool_map_is_serving(const struct weir_pool_map *map, uint16_t donor,
+			      uint64_t incarnation);
 
 /**
  * weir_pool_map_may_restart() - whether a donor should begin another incarnation
- * @map: the map
+ * @map: the map, of any age
  * @donor: its index
  * @incarnation: the incarnation of its memory
  *
- * An incarnation that is OUT of a group can serve that group no more. It stays as it is while
- * another group needs it to read its data.
+ * An incarnation that is OUT of a group can serve that group no more. The coordinator takes it out
+ * of all groups that can be read without it, one after another, and promotes it nowhere. So two
+ * donors that start again at the same time cannot take the last copies of a group with them.
  *
- * Return: true if the incarnation is OUT somewhere or reported as failed, and needed nowhere.
+ * Return: true if the incarnation is OUT somewhere or reported as failed, and serves nowhere.
  */
 bool weir_pool_map_may_restart(const struct weir_pool_map *map, uint16_t donor,
 			       uint64_t incarnation);
+
+/* Return: whether a group has fewer SERVING members than are needed to read it. */
+bool weir_pool_group_is_lost(const struct weir_pool_group *group);
 
 #endif

@@ -45,16 +45,19 @@ static bool is_member(const struct weir_pool_group *group, uint8_t replaced, uin
 	return false;
 }
 
-static bool is_usable(const struct weir_pool_donor *donor)
+static bool is_usable(const struct weir_pool_map *map, uint16_t index)
 {
-	return donor->incarnation && donor->failed != donor->incarnation && !donor->is_draining;
+	const struct weir_pool_donor *donor = &map->donor[index];
+
+	return donor->incarnation && !donor->is_draining &&
+	       !weir_pool_map_is_outcast(map, index, donor->incarnation);
 }
 
 bool weir_pool_placement_allows(const struct weir_pool_map *map,
 				const struct weir_pool_group *group, uint8_t replaced,
 				uint16_t donor)
 {
-	return is_usable(&map->donor[donor]) && !is_member(group, replaced, donor) &&
+	return is_usable(map, donor) && !is_member(group, replaced, donor) &&
 	       !domain_is_taken(map, group, replaced, donor);
 }
 

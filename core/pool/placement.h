@@ -18,7 +18,7 @@
  * @group: the group so far
  * @replaced: index of the member that the new one replaces; or @group->nr_members
  *
- * The donor is registered, not draining and not reported. It is no member, and in a failure domain
+ * The donor is registered, not draining and no outcast. It is no member, and in a failure domain
  * without another member that holds or awaits data.
  *
  * Return: its index, or WEIR_POOL_NO_DONOR.

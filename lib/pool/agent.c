@@ -4,8 +4,8 @@
  * store does not answer, the donor goes on as it is, and the thread tries again.
  *
  * The end of a lease does not end the memory. A donor whose lease is over registers again as the
- * same incarnation if a group cannot be read without it. Otherwise others have taken over, and the
- * donor starts again.
+ * same incarnation while it serves a group: the coordinator decides, group by group, who leaves.
+ * Once the donor serves nowhere, it starts again.
  */
 #include "lib/pool/agent.h"
 
@@ -154,13 +154,14 @@ static int rejoin(struct weir_pool_agent *a, bool *restarts, struct weir_error *
 	if (rc)
 		return rc;
 	*restarts = a->map.id != a->pool_id || self == WEIR_POOL_NO_DONOR ||
-		    !weir_pool_map_needs(&a->map, self, a->self.incarnation);
+		    !weir_pool_map_is_serving(&a->map, self, a->self.incarnation);
 	if (*restarts)
 		return 0;
 	rc = join(a, error);
 	if (!rc)
 		say(a, WEIR_LOG_WARNING,
-		    "rejoined pool=%s: the lease was over; groups need this memory", a->map.name);
+		    "rejoined pool=%s: the lease was over; groups still use this memory",
+		    a->map.name);
 	return rc;
 }
 

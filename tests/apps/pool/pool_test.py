@@ -42,7 +42,7 @@ class Etcd:
                 ["etcd", "--data-dir", os.path.join(self.folder, "data"),
                  "--listen-client-urls", url, "--advertise-client-urls", url,
                  "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                 "--initial-cluster", f"default={peer}"],
+                 "--initial-cluster", f"default={peer}", "--unsafe-no-fsync"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self):

@@ -185,14 +185,14 @@ static void a_table_is_ready_once_all_groups_exist(void **state)
 	assert_false(weir_pool_group_is_whole(&map->group[3]));
 }
 
-static void an_incarnation_restarts_when_out_and_needed_nowhere(void **state)
+static void an_incarnation_restarts_when_out_and_serving_nowhere(void **state)
 {
 	const struct weir_pool_member both[] = { { 0, 0, WEIR_POOL_SERVING, 0, 5 },
 						 { 1, 1, WEIR_POOL_SERVING, 0, 6 } };
 	const struct weir_pool_member without[] = { { 0, 0, WEIR_POOL_OUT, 0, 5 },
 						    { 1, 1, WEIR_POOL_SERVING, 0, 6 } };
-	const struct weir_pool_member alone[] = { { 0, 0, WEIR_POOL_SERVING, 0, 5 },
-						  { 1, 1, WEIR_POOL_SYNCING, 0, 6 } };
+	const struct weir_pool_member neither[] = { { 0, 0, WEIR_POOL_OUT, 0, 5 },
+						    { 1, 1, WEIR_POOL_OUT, 0, 6 } };
 
 	(void)state;
 	weir_pool_map_add_donor(map, "a");
@@ -201,16 +201,16 @@ static void an_incarnation_restarts_when_out_and_needed_nowhere(void **state)
 	add_group(0, both, 2);
 	assert_false(weir_pool_map_may_restart(map, 0, 5));
 	add_group(1, without, 2);
+	assert_true(weir_pool_map_is_outcast(map, 0, 5));
+	assert_false(weir_pool_map_may_restart(map, 0, 5));
+	add_group(0, without, 2);
 	assert_true(weir_pool_map_may_restart(map, 0, 5));
 	assert_false(weir_pool_map_may_restart(map, 0, 7));
 	assert_false(weir_pool_map_may_restart(map, 1, 6));
-	assert_false(weir_pool_map_needs(map, 0, 5));
-	add_group(2, alone, 2);
-	assert_true(weir_pool_map_needs(map, 0, 5));
-	assert_false(weir_pool_map_may_restart(map, 0, 5));
 	map->donor[1].failed = 6;
 	assert_false(weir_pool_map_may_restart(map, 1, 6));
-	add_group(1, both, 2);
+	add_group(0, neither, 2);
+	add_group(1, neither, 2);
 	assert_true(weir_pool_map_may_restart(map, 1, 6));
 }
 
@@ -240,7 +240,7 @@ int main(void)
 		TEST(each_group_has_one_extent_of_a_round),
 		TEST(the_group_of_an_extent_is_fixed_for_ever),
 		TEST(a_table_is_ready_once_all_groups_exist),
-		TEST(an_incarnation_restarts_when_out_and_needed_nowhere),
+		TEST(an_incarnation_restarts_when_out_and_serving_nowhere),
 		TEST(a_member_is_present_as_one_incarnation),
 	};
 

@@ -260,11 +260,19 @@ static void end_lease(struct pool_world *w, uint16_t d)
 	w->truth.revision++;
 }
 
+/* A donor that starts again of its own accord takes no data with it. */
+static void check_restart(const struct pool_world *w, uint16_t d)
+{
+	assert_false(weir_pool_map_is_serving(&w->truth, d, w->donor[d].incarnation));
+}
+
 /* A donor does what weir serve does: see weir_pool_map_may_restart(). */
 static void live(struct pool_world *w, uint16_t d)
 {
 	struct pool_donor *donor = &w->donor[d];
 	uint32_t peril = w->is_calm ? UINT32_MAX : below(w, 1000);
+	/* The donor may have read its map long ago. */
+	const struct weir_pool_map *old = below(w, 2) ? &w->truth : &w->client[0].map;
 
 	if (!donor->is_up) {
 		if (donor->has_lease && below(w, 2))
@@ -276,11 +284,12 @@ static void live(struct pool_world *w, uint16_t d)
 	} else if (peril < 2 * w->perils && donor->has_lease) {
 		end_lease(w, d);
 	} else if (!donor->has_lease) {
-		if (weir_pool_map_needs(&w->truth, d, donor->incarnation))
+		if (weir_pool_map_is_serving(&w->truth, d, donor->incarnation))
 			register_donor(w, d);
 		else
 			start_donor(w, d);
-	} else if (weir_pool_map_may_restart(&w->truth, d, donor->incarnation)) {
+	} else if (weir_pool_map_may_restart(old, d, donor->incarnation)) {
+		check_restart(w, d);
 		start_donor(w, d);
 	}
 	if (!w->is_calm && !below(w, 300))

@@ -9,6 +9,7 @@
 
 #define TTL_MS 4000
 #define PATIENCE_MS 60000
+#define TRIES 30 /* at a store that a busy machine keeps from answering */
 #define WRITERS 4
 #define ADDITIONS 25
 
@@ -29,8 +30,11 @@ uint64_t store_suite_put(struct weir_pool_store *store, const char *key, const c
 	struct weir_pool_put put = { key, value, WEIR_POOL_ANY_VERSION, 0, NULL, 0 };
 	struct weir_error error;
 	uint64_t version;
+	int rc = -EHOSTUNREACH;
 
-	if (weir_pool_store_put(store, &put, &version, &error))
+	for (int i = 0; i < TRIES && rc == -EHOSTUNREACH; i++)
+		rc = weir_pool_store_put(store, &put, &version, &error);
+	if (rc)
 		fail_msg("%s", error.text);
 	return version;
 }
@@ -41,8 +45,11 @@ char *store_suite_get(struct weir_pool_store *store, const char *key)
 	const struct weir_pool_key *found;
 	struct weir_error error;
 	char *value;
+	int rc = -EHOSTUNREACH;
 
-	if (weir_pool_store_list(store, key, &listing, &error))
+	for (int i = 0; i < TRIES && rc == -EHOSTUNREACH; i++)
+		rc = weir_pool_store_list(store, key, &listing, &error);
+	if (rc)
 		fail_msg("%s", error.text);
 	found = weir_pool_listing_find(&listing, key);
 	value = found ? strdup(found->value) : NULL;
@@ -310,7 +317,9 @@ static int add_by_compare_and_set(const char *where)
 		char text[16];
 		int rc;
 
-		if (weir_pool_store_list(store, "counter", &listing, NULL) || listing.count != 1)
+		if (weir_pool_store_list(store, "counter", &listing, NULL))
+			continue;
+		if (listing.count != 1)
 			return 1;
 		snprintf(text, sizeof(text), "%d", atoi(listing.keys[0].value) + 1);
 		put.value = text;
