@@ -3,6 +3,7 @@
 #include "lib/volume/maintain.h"
 #include "lib/volume/memory.h"
 #include "lib/volume/request.h"
+#include "lib/volume/resync.h"
 #include "lib/volume/target.h"
 
 /* Tells the core how a donor is. */
@@ -58,12 +59,12 @@ static void maintain(struct weir_volume *v)
 		look_for_rooms(v); /* for the next time */
 	if (weir_volume_memory_return(v, true))
 		weir_volume_kick(v); /* returned memory makes way for other memory */
-	weir_volume_wake(&v->settled);
 	for (unsigned int i = 0; i < v->nr_targets; i++)
 		look_for_donor(v, (uint8_t)i);
 	weir_volume_memory_retry_silent(v);
 	weir_volume_lock(v);
 	weir_volume_pieces_resume(v, false); /* some may give up now */
+	weir_volume_resync_start(v);
 	weir_volume_unlock(v);
 }
 

@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/volume/checksum.h"
 #include "lib/volume/request.h"
+#include "lib/volume/resync.h"
 
 #define IOV_MAX_PIECE 3u /* an edge, the user's pages, an edge */
 #define BLANK 1 /* zeroes by definition: no donor is asked */
@@ -369,7 +370,7 @@ static void write_ended(struct weir_volume_piece *piece)
 		v->missed_writes++;
 		weir_volume_kick(v);
 	}
-	weir_volume_wake(&v->settled);
+	weir_volume_resync_write_ended(v);
 	end_piece(piece, rc && piece->status ? piece->status : rc);
 }
 

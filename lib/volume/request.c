@@ -133,11 +133,16 @@ void weir_volume_request_piece_ended(struct weir_volume_piece *piece, int status
 }
 
 /* The callbacks run in the order of completion, as the inbox has it. */
-void weir_volume_requests_dispatch(struct weir_volume *v)
+bool weir_volume_requests_dispatch(struct weir_volume *v, unsigned int rounds)
 {
-	while (!weir_inbox_is_empty(&v->done) && weir_mutex_trylock(&v->dispatching)) {
-		struct weir_inbox_node *node = weir_inbox_take(&v->done);
+	while (!weir_inbox_is_empty(&v->done)) {
+		struct weir_inbox_node *node;
 
+		if (!rounds--)
+			return false;
+		if (!weir_mutex_trylock(&v->dispatching))
+			return true; /* its holder looks again */
+		node = weir_inbox_take(&v->done);
 		while (node) {
 			struct weir_volume_request *r =
 				container_of(node, struct weir_volume_request, event.node);
@@ -149,6 +154,7 @@ void weir_volume_requests_dispatch(struct weir_volume *v)
 		}
 		weir_mutex_unlock(&v->dispatching);
 	}
+	return true;
 }
 
 static uint32_t pieces_of(uint64_t pages)
@@ -179,7 +185,7 @@ static void init_pieces(struct weir_volume_request *r, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		struct weir_volume_piece *piece = &r->pieces[i];
 
-		piece->event.is_piece = true;
+		piece->event.kind = WEIR_VOLUME_EVENT_PIECE;
 		piece->request = r;
 		weir_list_add_tail(&r->unused, &piece->waiting);
 		for (uint8_t slot = 0; slot < WEIR_EXTENTS_SLOTS_MAX; slot++)

@@ -128,8 +128,11 @@ void weir_volume_request_advance(struct weir_volume_request *r);
 /* A piece has ended. */
 void weir_volume_request_piece_ended(struct weir_volume_piece *piece, int status);
 
-/* Runs the callbacks that are due, unless another thread does. Without the lock. */
-void weir_volume_requests_dispatch(struct weir_volume *v);
+/*
+ * Runs the callbacks that are due, unless another thread does. Without the lock. Return: true if
+ * none is left to this thread after @rounds.
+ */
+bool weir_volume_requests_dispatch(struct weir_volume *v, unsigned int rounds);
 
 /* Begins a piece that is filled in. */
 void weir_volume_piece_begin(struct weir_volume_piece *piece);

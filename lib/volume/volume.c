@@ -2,6 +2,8 @@
 /* Opening and closing a volume, and serving its events. */
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +16,13 @@
 #include "lib/volume/maintain.h"
 #include "lib/volume/memory.h"
 #include "lib/volume/request.h"
+#include "lib/volume/resync.h"
 #include "lib/volume/target.h"
 
 #define TIMEOUT_NS_DEFAULT (3 * WEIR_NS_PER_S)
 #define COPIES_DEFAULT 2u
+/* A thread that came to submit does not serve others for ever. */
+#define ROUNDS_MAX 16u
 
 static_assert(WEIR_VOLUME_COPIES_MAX == WEIR_EXTENTS_REPLICAS_MAX &&
 		      WEIR_VOLUME_DONORS_MAX == WEIR_EXTENTS_DONORS_MAX,
@@ -28,10 +33,17 @@ static void handle_event(struct weir_inbox_node *node)
 {
 	struct weir_volume_event *event = container_of(node, struct weir_volume_event, node);
 
-	if (event->is_piece)
-		weir_volume_piece_continue(container_of(event, struct weir_volume_piece, event));
-	else
+	switch (event->kind) {
+	case WEIR_VOLUME_EVENT_REQUEST:
 		weir_volume_request_admit(container_of(event, struct weir_volume_request, event));
+		break;
+	case WEIR_VOLUME_EVENT_PIECE:
+		weir_volume_piece_continue(container_of(event, struct weir_volume_piece, event));
+		break;
+	case WEIR_VOLUME_EVENT_RESYNC:
+		weir_volume_resync_continue(container_of(event, struct weir_volume, resync.event));
+		break;
+	}
 }
 
 /* With the lock held. */
@@ -59,18 +71,49 @@ static bool serve_one(struct weir_volume *v)
 	return !weir_list_is_empty(&v->active);
 }
 
-void weir_volume_unlock(struct weir_volume *v)
+/* Gives the lock back. Return: true if nothing is left to this thread after @rounds. */
+static bool serve_and_unlock(struct weir_volume *v, unsigned int rounds)
 {
 	bool has_more;
 
 	do {
+		if (!rounds--) {
+			weir_mutex_unlock(&v->lock);
+			return false;
+		}
 		handle_events(v);
 		has_more = serve_one(v);
 		weir_mutex_unlock(&v->lock);
 		if (weir_combine_may_leave(&v->inbox, has_more))
-			break;
+			return true;
 	} while (weir_mutex_trylock(&v->lock));
-	weir_volume_requests_dispatch(v);
+	return true;
+}
+
+void weir_volume_unlock(struct weir_volume *v)
+{
+	bool is_served = serve_and_unlock(v, ROUNDS_MAX);
+
+	if (!weir_volume_requests_dispatch(v, ROUNDS_MAX) || !is_served)
+		weir_volume_wake(&v->serve);
+}
+
+static void *serve(void *arg)
+{
+	struct weir_volume *v = arg;
+	bool is_over;
+
+	do {
+		uint32_t seen = __atomic_load_n(&v->serve, __ATOMIC_SEQ_CST);
+
+		is_over = __atomic_load_n(&v->is_over, __ATOMIC_SEQ_CST);
+		weir_volume_lock(v);
+		serve_and_unlock(v, UINT_MAX);
+		weir_volume_requests_dispatch(v, UINT_MAX);
+		if (!is_over)
+			weir_volume_sleep(&v->serve, seen, UINT64_MAX);
+	} while (!is_over);
+	return NULL;
 }
 
 void weir_volume_push(struct weir_volume *v, struct weir_volume_event *event)
@@ -143,6 +186,7 @@ static struct weir_volume *volume_alloc(const struct weir_volume_options *o)
 	weir_list_init(&v->memory_waiters);
 	weir_inbox_init(&v->inbox);
 	weir_inbox_init(&v->done);
+	v->resync.event.kind = WEIR_VOLUME_EVENT_RESYNC;
 	v->resync.chunk = malloc((size_t)WEIR_EXTENTS_CHUNK_PAGES * WEIR_VOLUME_PAGE_BYTES);
 	v->targets = calloc(o->nr_donors, sizeof(*v->targets));
 	if (v->resync.chunk && v->targets)
@@ -196,13 +240,13 @@ static int borrow_memory(struct weir_volume *v, struct weir_error *error)
 
 static int start_threads(struct weir_volume *v, struct weir_error *error)
 {
-	int rc = weir_thread_create(&v->maintainer, "weir-volume", weir_volume_maintain, v, error);
+	int rc = weir_thread_create(&v->server, "weir-serve", serve, v, error);
 
-	v->has_maintainer = !rc;
+	v->has_server = !rc;
 	if (rc)
 		return rc;
-	rc = weir_thread_create(&v->filler, "weir-resync", weir_volume_resync, v, error);
-	v->has_filler = !rc;
+	rc = weir_thread_create(&v->maintainer, "weir-volume", weir_volume_maintain, v, error);
+	v->has_maintainer = !rc;
 	return rc;
 }
 
@@ -244,14 +288,12 @@ static void wait_for_requests(struct weir_volume *v)
 	bool any = true;
 
 	while (any) {
-		uint32_t seen = __atomic_load_n(&v->settled, __ATOMIC_SEQ_CST);
-
 		weir_volume_lock(v);
 		weir_volume_pieces_resume(v, true);
-		any = !weir_list_is_empty(&v->pending);
+		any = !weir_list_is_empty(&v->pending) || v->resync.is_busy;
 		weir_volume_unlock(v);
 		if (any)
-			weir_volume_sleep(&v->settled, seen, weir_now_ns() + WEIR_NS_PER_MS);
+			poll(NULL, 0, 1);
 	}
 }
 
@@ -261,12 +303,13 @@ void weir_volume_close(struct weir_volume *v)
 		return;
 	__atomic_store_n(&v->closing, true, __ATOMIC_SEQ_CST);
 	weir_volume_kick(v);
-	weir_volume_wake(&v->settled);
 	if (v->has_maintainer)
 		pthread_join(v->maintainer, NULL);
-	if (v->has_filler)
-		pthread_join(v->filler, NULL);
 	wait_for_requests(v);
+	__atomic_store_n(&v->is_over, true, __ATOMIC_SEQ_CST);
+	weir_volume_wake(&v->serve);
+	if (v->has_server)
+		pthread_join(v->server, NULL);
 	for (unsigned int i = 0; i < v->nr_targets; i++)
 		weir_volume_target_close(&v->targets[i]);
 	weir_volume_memory_fini(v);

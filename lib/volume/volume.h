@@ -3,16 +3,20 @@
  * A volume: core/volume/extents.h over sessions to donors. The core decides; this part holds the
  * memory, the sessions and the requests.
  *
- * Serving. Any thread pushes events to the inbox: new requests, and pieces whose operations have
- * ended. The thread that finds the lock free handles them all, by core/base/combine.h. So no
- * callback of a session waits for the lock, whose holder may be inside a call on that session.
+ * Serving. Any thread pushes events to the inbox: new requests, and pieces or steps whose
+ * operations have ended. The thread that finds the lock free handles them all, by
+ * core/base/combine.h. So no callback of a session waits for the lock, whose holder may be inside a
+ * call on that session. A thread that came to submit serves for some rounds, and leaves the rest to
+ * the serving thread.
  *
  * Order. A request waits for earlier ones that share a page, by core/engine/order.h in units of
  * pages. So a read may move to another copy, and a write may read the rest of a page first, without
  * being overtaken.
  *
- * Threads. One thread maintains: it detects lost donors, returns and borrows memory. One fills new
- * copies. Each donor has a thread that connects, so that a silent donor delays no other.
+ * Threads. One thread serves what others leave. One maintains: it detects lost donors, returns and
+ * borrows memory. Each donor has a thread that connects, so that a silent donor delays no other.
+ * New copies are filled by events, like requests: the thread that serves when a step has ended
+ * pushes the next.
  */
 #ifndef WEIR_LIB_VOLUME_VOLUME_H
 #define WEIR_LIB_VOLUME_VOLUME_H
@@ -57,21 +61,31 @@ struct weir_volume_target {
 	uint64_t ask_again_ns;
 };
 
-/* What the inbox holds: a request, or a piece. */
+/* What the inbox holds: a new request; a piece or a step whose operations have ended. */
+enum weir_volume_event_kind {
+	WEIR_VOLUME_EVENT_REQUEST,
+	WEIR_VOLUME_EVENT_PIECE,
+	WEIR_VOLUME_EVENT_RESYNC,
+};
+
 struct weir_volume_event {
 	struct weir_inbox_node node;
-	bool is_piece;
+	enum weir_volume_event_kind kind;
 };
 
 /**
- * struct weir_volume_resync - the chunk that the filling thread copies
- * @ended: a futex: 1 when the step has ended; atomic
+ * struct weir_volume_resync - the chunk that is copied to a new copy
+ * @chunk: its memory; @sums: expected checksums of pages that are read
+ * @step: under way, if @is_busy; @status: how it ended
+ * @waits: the next step waits for writes to end
  */
 struct weir_volume_resync {
+	struct weir_volume_event event;
 	char *chunk;
 	uint32_t sums[WEIR_EXTENTS_CHUNK_PAGES];
-	uint32_t ended;
+	struct weir_extents_copy_step step;
 	int status;
+	bool is_busy, waits;
 };
 
 /**
@@ -84,7 +98,8 @@ struct weir_volume_resync {
  * @inbox: events; any thread pushes
  * @done: requests whose callback is due; @dispatching: held to run callbacks
  * @closing: set once; atomic
- * @kick, @settled: futexes of the maintaining and the filling thread; atomic
+ * @kick, @serve: futexes of the maintaining and the serving thread; atomic
+ * @is_over: the serving thread ends; atomic
  * @failovers, @mismatches, @missed_writes, @sessions: see struct weir_volume_info
  */
 struct weir_volume {
@@ -100,9 +115,10 @@ struct weir_volume {
 	struct weir_inbox inbox, done;
 	struct weir_mutex dispatching;
 	bool closing;
-	uint32_t kick, settled;
-	pthread_t maintainer, filler;
-	bool has_maintainer, has_filler;
+	uint32_t kick, serve;
+	bool is_over;
+	pthread_t maintainer, server;
+	bool has_maintainer, has_server;
 	struct weir_volume_resync resync;
 	uint64_t failovers, mismatches, missed_writes, sessions;
 	unsigned int nr_targets;
@@ -115,7 +131,7 @@ static inline void weir_volume_lock(struct weir_volume *v)
 	weir_mutex_lock(&v->lock);
 }
 
-/* Gives the lock back, serves events, and runs callbacks. */
+/* Gives the lock back, serves events, and runs callbacks, for some rounds. */
 void weir_volume_unlock(struct weir_volume *v);
 
 /* Pushes an event and serves. Context: any thread, callbacks included; without the lock. */

@@ -193,6 +193,46 @@ static void a_callback_may_submit(void **state)
 	free(chain);
 }
 
+/* Each callback submits again until the chain is stopped: the first submitter must return. */
+struct endless_chain {
+	struct weir_volume *volume;
+	struct completion_tally tally;
+	bool stop;
+	char bytes[PAGE];
+};
+
+static void read_again(void *arg, int status)
+{
+	struct endless_chain *chain = arg;
+
+	if (status || __atomic_load_n(&chain->stop, __ATOMIC_SEQ_CST))
+		tally_done(&chain->tally, status);
+	else
+		assert_int_equal(weir_volume_read_async(chain->volume, 0, chain->bytes, PAGE,
+							read_again, chain),
+				 0);
+}
+
+static void a_submitter_is_not_kept_for_ever(void **state)
+{
+	struct endless_chain *chains = calloc(8, sizeof(*chains));
+	struct weir_volume *volume = volume_with(3, 2, BYTES);
+
+	(void)state;
+	assert_int_equal(weir_volume_write(volume, 0, chains[0].bytes, PAGE), 0);
+	for (int i = 0; i < 8; i++) {
+		chains[i].volume = volume;
+		read_again(&chains[i], 0);
+	}
+	for (int i = 0; i < 8; i++) {
+		__atomic_store_n(&chains[i].stop, true, __ATOMIC_SEQ_CST);
+		tally_wait(&chains[i].tally, 1);
+		assert_int_equal(chains[i].tally.status, 0);
+	}
+	weir_volume_close(volume);
+	free(chains);
+}
+
 static void bytes_outside_are_refused(void **state)
 {
 	struct weir_volume *volume = volume_with(1, 1, BYTES);
@@ -251,6 +291,7 @@ int main(void)
 		cmocka_unit_test(blocking_calls_do_the_same),
 		cmocka_unit_test(a_flush_ends_after_all_that_came_before),
 		cmocka_unit_test(a_callback_may_submit),
+		cmocka_unit_test(a_submitter_is_not_kept_for_ever),
 		cmocka_unit_test(bytes_outside_are_refused),
 		cmocka_unit_test(bad_options_are_refused_with_words),
 	};
