@@ -86,11 +86,16 @@ static void init_lists(struct weir_session *session)
 static struct weir_session *session_alloc(const struct weir_session_options *options)
 {
 	struct weir_session *session = calloc(1, sizeof(*session));
+	char *device = options->device ? strdup(options->device) : NULL;
 	uint16_t i;
 
-	if (!session)
+	if (!session || (options->device && !device)) {
+		free(session);
+		free(device);
 		return NULL;
+	}
 	session->options = *options;
+	session->options.device = session->device = device;
 	session->tuning = *options->tuning;
 	session->options.tuning = &session->tuning;
 	session->epoll_fd = session->kick_fd = session->lead_fd = session->timer_fd = -1;
@@ -144,6 +149,7 @@ void weir_session_free(struct weir_session *session)
 	pthread_mutex_destroy(&session->hold_lock);
 	weir_unload_tx_fini(session);
 	free(session->wrs);
+	free(session->device);
 	free(session);
 }
 

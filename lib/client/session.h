@@ -67,7 +67,7 @@ enum weir_session_state {
 
 /**
  * struct weir_session - one client's connections to one donor
- * @options: with the defaults filled in
+ * @options: with the defaults filled in; @device: a copy, which @options points to
  * @nic: the session's device
  * @engine, @wrs: the pipeline, and its WRs
  * @links, @nr_links: the channels
@@ -115,6 +115,7 @@ enum weir_session_state {
  */
 struct weir_session {
 	struct weir_session_options options;
+	char *device;
 	struct weir_session_tuning tuning;
 	struct weir_nic *nic;
 	struct weir_engine engine;

@@ -255,6 +255,21 @@ static void each_channel_comes_back(void **in)
 	assert_int_equal(s->down.done, 0);
 }
 
+/* A reconnect compares the device's name, which the caller may have freed. */
+static void the_name_of_the_device_is_copied(void **in)
+{
+	struct reconnect_state *s = *in, other = { .donor = s->donor };
+	struct weir_session_options options = { .channels = CHANNELS, .retries = 50 };
+	struct weir_session_info info = info_of(s);
+
+	options.device = info.device;
+	other.session = session_to(&s->donor, &options);
+	memset(info.device, 'x', strlen(info.device));
+	fail_channel(&other, 0);
+	wait_mended(&other, 1);
+	weir_session_close(other.session);
+}
+
 /*
  * On any channel the QP flushes the read; without a thread nothing has noticed the break
  * before.
@@ -470,6 +485,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_channel_comes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_name_of_the_device_is_copied, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_retries_a_lost_read_ends,
 						setup_without_retries, teardown),
 		cmocka_unit_test_setup_teardown(it_comes_back_without_a_thread, setup_driven,
