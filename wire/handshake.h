@@ -27,8 +27,7 @@
 #define WIRE_GID 16
 #define WIRE_MUX_ID 16 /* bytes of a mux id: random, not all 0 */
 #define WIRE_TEXT 116 /* bytes of a refusal's sentence, NUL included */
-#define WIRE_CHANNELS_MAX 16
-#define WIRE_CHANNEL_UNLOAD 16 /* an extra channel for unloaded writes: wire/unload.h */
+#define WIRE_CHANNEL_UNLOAD 16 /* behind all channels, for unloaded writes: wire/unload.h */
 #define WIRE_HANDSHAKE_MAX 256 /* size of a receive buffer for any message of the handshake */
 #define WIRE_HANDSHAKE_RECVS 2 /* receive buffers for handshake messages at each end of a channel */
 
@@ -44,7 +43,7 @@ enum wire_handshake_type {
 struct wire_handshake_connect {
 	uint32_t magic;
 	uint16_t version; /* at this offset in all versions */
-	uint16_t channel; /* below WIRE_CHANNELS_MAX, or WIRE_CHANNEL_UNLOAD */
+	uint16_t channel; /* up to WIRE_CHANNEL_UNLOAD */
 	uint64_t session_id; /* 0: a new session, with channel 0 */
 	uint64_t key_id; /* selects the key, and so the donor's PD: weir_key_id() */
 };

@@ -49,7 +49,7 @@ int metrics_server_open(struct metrics_server **server, const char *cmd,
 			const struct metrics_options *options,
 			void (*collect)(struct exposition *x, void *arg), void *arg);
 
-/* Returns when no call of @collect is running, nor will be. @server may be NULL. */
+/* After the return, @collect is not called any more. @server may be NULL. */
 void metrics_server_close(struct metrics_server *server);
 
 #endif

@@ -85,8 +85,6 @@ void mount_close(struct mount *m);
 /* Blocks the signals that end a mount. Must be called before any thread is started. */
 void mount_block_signals(void);
 
-void mount_log(const struct mount *m, int priority, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /* Between mount_begin() and mount_end() the session and the buffers stay valid. */
 void mount_begin(struct mount *m);

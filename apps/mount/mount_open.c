@@ -20,7 +20,8 @@
 
 #define READ_AHEAD_KB "4096"
 
-void mount_log(const struct mount *m, int priority, const char *format, ...)
+__attribute__((format(printf, 3, 4)))
+static void mount_log(const struct mount *m, int priority, const char *format, ...)
 {
 	char text[1024];
 	va_list args;

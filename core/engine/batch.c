@@ -128,7 +128,7 @@ static struct weir_wr *make_wr(struct weir_engine *e, const struct weir_merge *m
 	return wr;
 }
 
-/* Only whole, small writes. A WR of several requests has each of them whole. */
+/* Only whole, small writes. A WR of several requests contains each in full. */
 static bool may_unload(const struct weir_engine *e, const struct weir_merge *m)
 {
 	return e->selector && m->first->op == WEIR_OP_WRITE &&

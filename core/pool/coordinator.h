@@ -73,7 +73,7 @@ struct weir_pool_op {
 
 /**
  * weir_pool_coordinator_begin() - become the leader, or reach the store again
- * @c: the coordinator
+ * @c: the coordinator; all zeroes at first
  * @lease_ms: the pool's
  * @now_ns: time
  *
@@ -91,8 +91,8 @@ void weir_pool_coordinator_begin(struct weir_pool_coordinator *c, uint32_t lease
  * @wall_ms: wall clock
  * @op: receives the change. When the store has made it, the host owes a weir_pool_coordinator_did()
  *
- * If the store refuses a change because a version is another, the host reads the map again. It also
- * does so when nothing is left to do after changes: some changes need a newer map.
+ * If the store refuses a change because a version has changed, the host reads the map again. It
+ * does so, too, when nothing is left to do after changes: some changes need a newer map.
  *
  * Return: true if there is a change to make.
  */

@@ -79,7 +79,7 @@ static uint8_t count_live(const struct weir_extents *v, const struct weir_extent
 	return live;
 }
 
-/* The number of those not leaving. */
+/* The number of live replicas that are not leaving. */
 static uint8_t count_staying(const struct weir_extents *v, const struct weir_extent *extent)
 {
 	uint8_t staying = 0;

@@ -39,8 +39,8 @@ struct weir_donor_options {
 	unsigned int nr_keys;
 	uint64_t memory_bytes; /* bytes lent in total; required */
 	/*
-	 * Most bytes per client; default memory_bytes. The regions count that the client created
-	 * and that still exist. For a new named region, the donor also counts the regions that
+	 * Most bytes per client; default memory_bytes. Regions that the client created, and that
+	 * still exist, count. For a new named region, the donor also counts the regions that
 	 * earlier clients of the same key left behind.
 	 */
 	uint64_t quota_bytes;

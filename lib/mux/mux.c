@@ -15,8 +15,8 @@ static const char *daemon_of(const struct weir_mux_options *options)
 }
 
 /*
- * Copies an array whose elements have the size that the first of them gives. weir_mux_local_open()
- * refuses an array that is too long.
+ * Copies the classes; classes[0].size is the size of an element. weir_mux_local_open() refuses an
+ * array that is too long.
  */
 static int copy_classes(struct weir_mux_class *classes, const struct weir_mux_options *options,
 			struct weir_error *error)

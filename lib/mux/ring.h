@@ -17,7 +17,6 @@
 #include <string.h>
 
 #define WEIR_MUX_RING_MIN 4096u
-#define WEIR_MUX_RING_MAX (1u << 30)
 
 /**
  * struct weir_mux_ring - the positions, shared by both sides

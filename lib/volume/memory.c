@@ -22,7 +22,7 @@ static uint64_t round_up_to_power(uint64_t bytes)
 	return power;
 }
 
-/* A volume that is smaller than a set of extents goes over fewer of them. */
+/* A volume that is smaller than a set of extents is striped over fewer extents. */
 static void choose_stripe(struct weir_volume *v)
 {
 	uint64_t bytes = round_up_to_power(v->bytes / (2 * EXTENTS));

@@ -32,11 +32,6 @@ uint64_t softnic_loop_now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-bool softnic_loop_is_here(void)
-{
-	return is_engine;
-}
-
 void engine_wake(void)
 {
 	if (!engine.asleep)

@@ -28,11 +28,6 @@ void softnic_loop_fork_begin(void);
 void softnic_loop_fork_end(void);
 
 /**
- * softnic_loop_is_here() - is this the engine thread?
- */
-bool softnic_loop_is_here(void);
-
-/**
  * softnic_loop_add() - call a function whenever a descriptor is ready
  * @fd: a non-blocking descriptor, owned by the caller, who must not close it before
  *	softnic_loop_del()

@@ -21,8 +21,6 @@ enum {
 	ROCE_MAD_QPN = 1, /* queue pair of all connection managers */
 };
 
-#define ROCE_MAD_GSI_QKEY 0x80010000u
-
 /* The attribute ID of a message. */
 enum roce_mad_kind {
 	ROCE_MAD_REQ = 0x10,

@@ -98,11 +98,6 @@ int wire_socket_open(void)
 	return fd;
 }
 
-bool wire_socket_has_roce_port(void)
-{
-	return load_acquire(&wire.roce) >= 0;
-}
-
 uint16_t wire_socket_port_of_qpn(uint32_t qpn)
 {
 	return wire_port(qpn >> SOFTNIC_QP_INDEX_BITS);

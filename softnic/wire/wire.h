@@ -73,17 +73,14 @@ struct wire_mad {
 /**
  * wire_socket_open() - open the sockets of this process; idempotent
  *
- * Opens without port 4791 if the kernel's Soft-RoCE or another user holds that port: see
- * wire_socket_has_roce_port().
+ * Opens without port 4791 if the kernel's Soft-RoCE or another user holds that port. Then only
+ * softnics reach us.
  *
  * Context: Any thread with a device open; any locks but the engine's.
  * Return: 0; -EHOSTUNREACH if the option wire=0 forbids it; -EADDRINUSE if another user holds this
  *	process's port; -EAFNOSUPPORT if the kernel lacks IPv6 sockets; or another negative errno.
  */
 int wire_socket_open(void);
-
-/** wire_socket_has_roce_port() - is port 4791 ours, too? If not, foreign peers cannot reach us. */
-bool wire_socket_has_roce_port(void);
 
 /** wire_port() - the own port of the process in @slot */
 static inline uint16_t wire_port(uint32_t slot)
