@@ -22,6 +22,8 @@
  *
  * What is not promised:
  *
+ *	- A volume is opened by a list of donors. One of a pool ("pool:NAME/VOLUME") cannot be
+ *	  opened yet.
  *	- The data end with weir_volume_close() and with this process, as for a block device. A
  *	  volume has one user: no second process can open it, and nothing has to be fenced.
  *	- A failed write leaves old data, new data, or a mixture. All later reads agree on it.
