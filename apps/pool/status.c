@@ -67,7 +67,7 @@ static uint64_t sum_bytes(const struct weir_pool_map *map)
 
 static const char *leader_of(const struct weir_pool_map *map)
 {
-	return map->leader_stored ? map->donor[map->leader].id : "";
+	return map->leader < map->nr_donors ? map->donor[map->leader].id : "";
 }
 
 static void print_group_json(struct json *json, const struct weir_pool_map *map, uint16_t number)

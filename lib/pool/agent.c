@@ -77,10 +77,12 @@ static bool stops(const struct weir_pool_agent *a)
 static int check_name(struct weir_pool_agent *a, struct weir_error *error)
 {
 	uint16_t index = weir_pool_map_donor(&a->map, a->self.id);
-	const struct weir_pool_donor *old = &a->map.donor[index];
+	const struct weir_pool_donor *old;
 
-	if (index == WEIR_POOL_NO_DONOR || !old->incarnation ||
-	    !strcmp(old->address, a->self.address))
+	if (index == WEIR_POOL_NO_DONOR)
+		return 0;
+	old = &a->map.donor[index];
+	if (!old->incarnation || !strcmp(old->address, a->self.address))
 		return 0;
 	return weir_error_set(error, -EBUSY,
 			      "pool %s has a donor %s already, at %s: choose another --name, or "

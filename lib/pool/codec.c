@@ -66,10 +66,11 @@ static int read_donor(struct codec *c, const struct weir_pool_key *key, const ch
 		      struct json_object *value)
 {
 	uint16_t index = weir_pool_map_add_donor(c->map, name);
-	struct weir_pool_donor *donor = &c->map->donor[index];
+	struct weir_pool_donor *donor;
 
 	if (index == WEIR_POOL_NO_DONOR)
 		return full(c, "donors");
+	donor = &c->map->donor[index];
 	donor->stored = key->version;
 	donor->bytes = weir_pool_value_uint(value, "bytes");
 	donor->incarnation = weir_pool_value_hex(value, "incarnation");

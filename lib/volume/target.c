@@ -80,7 +80,7 @@ int weir_volume_target_open(struct weir_volume_target *target, struct weir_error
 	if (rc)
 		return rc;
 	weir_volume_target_adopt(target);
-	rc = weir_thread_create(&target->thread, "weir-volume-join", run, target, error);
+	rc = weir_thread_create(&target->thread, "weir-join", run, target, error);
 	target->has_thread = !rc;
 	return rc;
 }

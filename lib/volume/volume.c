@@ -189,9 +189,12 @@ static struct weir_volume *volume_alloc(const struct weir_volume_options *o)
 	v->resync.event.kind = WEIR_VOLUME_EVENT_RESYNC;
 	v->resync.chunk = malloc((size_t)WEIR_EXTENTS_CHUNK_PAGES * WEIR_VOLUME_PAGE_BYTES);
 	v->targets = calloc(o->nr_donors, sizeof(*v->targets));
-	if (v->resync.chunk && v->targets)
+	v->device = o->device ? strdup(o->device) : NULL;
+	v->options.device = v->device;
+	if (v->resync.chunk && v->targets && (v->device || !o->device))
 		return v;
 	free(v->resync.chunk);
+	free(v->device);
 	free(v->targets);
 	free(v);
 	return NULL;
@@ -314,6 +317,7 @@ void weir_volume_close(struct weir_volume *v)
 		weir_volume_target_close(&v->targets[i]);
 	weir_volume_memory_fini(v);
 	free(v->resync.chunk);
+	free(v->device);
 	free(v->targets);
 	free(v);
 }

@@ -90,6 +90,7 @@ struct weir_volume_resync {
 
 /**
  * struct weir_volume - a volume
+ * @options: with the defaults filled in; @device: a copy, which @options points to
  * @lock: guards all that follows, unless noted. Taken by weir_volume_lock(), or while serving
  * @core: extents and their copies; operations are pushed with the lock held
  * @regions: core.slots regions for each extent; each belongs to the user of its replica
@@ -104,6 +105,7 @@ struct weir_volume_resync {
  */
 struct weir_volume {
 	struct weir_volume_options options;
+	char *device;
 	uint64_t bytes;
 	struct weir_stripe stripe;
 	struct weir_mutex lock;
