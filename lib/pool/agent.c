@@ -303,14 +303,15 @@ int weir_pool_agent_start(const struct weir_pool_agent_options *options,
 		rc = join(a, error);
 	if (!rc) {
 		a->pool_id = a->map.id;
+		say(a, WEIR_LOG_INFO,
+		    "in pool pool=%s name=%s domain=%s incarnation=%016" PRIx64, a->map.name,
+		    a->self.id, a->self.domain, a->self.incarnation);
 		rc = weir_thread_create(&a->thread, "weir-pool", run_agent, a, error);
 	}
 	if (rc) {
 		free_agent(a);
 		return rc;
 	}
-	say(a, WEIR_LOG_INFO, "in pool pool=%s name=%s domain=%s incarnation=%016" PRIx64,
-	    a->map.name, a->self.id, a->self.domain, a->self.incarnation);
 	*agent = a;
 	return 0;
 }
