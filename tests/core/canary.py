@@ -567,6 +567,7 @@ BUGS = [
 VOLUME = tuple(f"tests/core/volume/extents{name}_test.c"
                for name in ("", "_local", "_placement", "_world"))
 ORDER = ("tests/core/engine/order_test.c",)
+POOL = tuple(f"tests/core/pool/{name}_test.c" for name in ("map", "coordinator", "world"))
 UNITS = {
     "core/engine/order.c": ORDER,
     "core/engine/order_hash.h": ORDER,
@@ -595,9 +596,15 @@ UNITS = {
     "core/volume/extents_resync.c": VOLUME,
     "core/volume/extents_local.c": VOLUME,
     "core/volume/extents_placement.c": VOLUME,
+    "core/pool/coordinator.c": POOL,
+    "core/pool/map.c": POOL,
+    "core/pool/placement.c": POOL,
 }
 # Files covered only by unit tests.
 ONLY_BY_UNIT = (
+    "core/pool/coordinator.c",
+    "core/pool/map.c",
+    "core/pool/placement.c",
     "core/unload/cpu_budget.h",
     "core/unload/unload_rx.c",
     "core/unload/unload_slots.h",
