@@ -13,7 +13,7 @@ static const char help[] =
 	"  create POOL                   make a pool\n"
 	"  status POOL                   show what is whole and what is missing\n"
 	"  donors POOL                   list the donors\n"
-	"  drain POOL DONOR              move a donor's data to others\n"
+	"  drain POOL DONOR              give a donor's places to others\n"
 	"  volume create POOL NAME SIZE  make a volume\n"
 	"  volume list POOL              list the volumes\n"
 	"  volume rm POOL NAME           remove a volume and its data\n\n"

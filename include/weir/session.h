@@ -206,7 +206,7 @@ struct weir_session_info {
 	uint64_t inlined; /* work requests posted with inline data */
 	uint64_t empty_polls, arms, sleeps; /* by the session's thread and by blocking calls */
 	uint64_t bytes_read, bytes_written, retries, errors, reconnects;
-	/* Writes small enough to unload, and the part of them that went to hot pages. */
+	/* Writes small enough to unload; those among @small that went to hot pages. */
 	uint64_t small, hot;
 	/* Writes that the donor's CPU copied, and writes that found no free slot. */
 	uint64_t unloaded, unload_full;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Volumes: a range of bytes over the memory of several donors, which outlives any of them.
+ * Volumes: a range of bytes over the memory of several donors. The bytes outlive any one donor.
  *
  * A volume is cut into units of 256 KiB, which go round over extents at different donors, and each
  * extent has as many copies as the options say. A read or a write may begin and end anywhere. Whole

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Metrics: their formats, where they are served, and that something moves each of them.
+"""Check the formats of metrics, the places that serve metrics, and that each metric moves.
 
 metrics_test.py host|mount|wire WEIR MOVER
 

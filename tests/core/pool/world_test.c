@@ -173,7 +173,7 @@ static void check_domains(const struct weir_pool_map *map, const struct weir_poo
 	}
 }
 
-/* Data goes only with memory: of those that leave, one has lost it. */
+/* A group loses data only with memory: a member that leaves has lost its own. */
 static void check_loss(const struct pool_world *w, const struct weir_pool_group *old,
 		       const struct weir_pool_group *new)
 {
