@@ -75,12 +75,11 @@ static uint32_t below(struct pool_world *w, uint32_t n)
 	return (uint32_t)(w->random * 2685821657736338717ull >> 33) % n;
 }
 
-/* Only what is in use: a map is large. */
+/* Copies only what is in use, because a map is large. The rest of @to is zero as the world began. */
 static void copy_map(const struct pool_world *w, struct weir_pool_map *to)
 {
 	const struct weir_pool_map *from = &w->truth;
 
-	*to = (struct weir_pool_map){ 0 };
 	memcpy(to, from, offsetof(struct weir_pool_map, group));
 	memcpy(to->group, from->group, GROUPS * sizeof(to->group[0]));
 	memcpy(to->volume, from->volume, VOLUMES * sizeof(to->volume[0]));
