@@ -24,6 +24,7 @@ struct weir_key;
  *
  * The caller owes a weir_key_free().
  *
+ * Context: Any thread; reads a file.
  * Return: 0, or
  *	-ENOENT  the file does not exist;
  *	-EACCES  the file is unreadable, belongs to another user, or others may access it
@@ -38,6 +39,7 @@ int weir_key_load(const char *path, struct weir_key **key, struct weir_error *er
  * @path: must not exist
  * @error: may be NULL
  *
+ * Context: Any thread; writes a file.
  * Return: 0; -EEXIST; or another errno of open(2) or write(2).
  */
 int weir_key_create(const char *path, struct weir_error *error);

@@ -34,7 +34,7 @@ struct weir_pool;
 int weir_memory_register(struct weir_session *session, void *addr, size_t length,
 			 struct weir_memory **memory, struct weir_error *error);
 
-/* No request may still use @memory. */
+/* Ends the registration, and frees @memory; NULL is allowed. No request may still use it. */
 void weir_memory_deregister(struct weir_memory *memory);
 
 /**
@@ -46,17 +46,22 @@ void weir_memory_deregister(struct weir_memory *memory);
  * @error: may be NULL
  *
  * The caller owes a weir_pool_destroy().
+ *
+ * Context: Any thread.
+ * Return: 0; -EINVAL no size or no count; -ENOMEM (@error names RLIMIT_MEMLOCK if that limit is the
+ *	cause).
  */
 int weir_pool_create(struct weir_session *session, size_t size, unsigned int count,
 		     struct weir_pool **pool, struct weir_error *error);
 
-/* The caller must have put back all buffers. */
+/* Frees @pool and its buffers, which no request may still use; NULL is allowed. */
 void weir_pool_destroy(struct weir_pool *pool);
 
 /* Context: any thread, never blocks. Return: a buffer, or NULL if none is free. */
 void *weir_pool_get(struct weir_pool *pool);
-/* Like weir_pool_get(), but waits for a free buffer. */
+/* Like weir_pool_get(), but sleeps until a buffer is free. Context: any thread outside callbacks. */
 void *weir_pool_get_wait(struct weir_pool *pool);
+/* Gives back a buffer that no request uses any more. Context: any thread, never blocks. */
 void weir_pool_put(struct weir_pool *pool, void *buffer);
 
 /* The registered memory that contains all buffers of @pool. */

@@ -47,26 +47,54 @@ struct weir_region;
 int weir_region_create(struct weir_session *session, const char *name, uint64_t length,
 		       unsigned int flags, struct weir_region **region, struct weir_error *error);
 
-/*
- * Opens a named region. Return: 0; -ENOENT; -EBUSY another client holds it exclusively, or holds it
- * at all and @flags asks for exclusive access.
+/**
+ * weir_region_open() - open a named region
+ * @session: the session
+ * @name: the region's name
+ * @flags: 0, or WEIR_REGION_EXCLUSIVE, WEIR_REGION_READ_ONLY or both
+ * @region: receives the region
+ * @error: may be NULL
+ *
+ * The caller owes a weir_region_close().
+ *
+ * Context: Any thread outside callbacks; sleeps.
+ * Return: 0, or
+ *	-ENOENT     no region of this name belongs to the session's key;
+ *	-EBUSY      another client holds it exclusively, or holds it at all and @flags asks for
+ *	            exclusive access;
+ *	-EINVAL     a malformed name or flag;
+ *	-ENOTCONN   the session is down;
+ *	-ETIMEDOUT  no reply in time.
  */
 int weir_region_open(struct weir_session *session, const char *name, unsigned int flags,
 		     struct weir_region **region, struct weir_error *error);
 
 /**
  * weir_region_close() - return a region to the donor
- * @region: no request to it may be in flight
+ * @region: no request to it may be in flight, and it is freed; NULL is allowed
  *
- * An unnamed region ceases to exist. Blocks for one round trip.
+ * An unnamed region ceases to exist. Blocks for one round trip, which an attached region does not
+ * need. If the donor does not answer, it takes the memory back when the session ends.
  *
- * Context: Any thread outside callbacks, as for all calls that ask the donor.
+ * Context: Any thread outside callbacks; sleeps.
  */
 void weir_region_close(struct weir_region *region);
 
-/*
- * Removes the name. The donor frees the memory when the last holder closes the region.
- * Return: 0; -ENOENT; -EBUSY.
+/**
+ * weir_region_delete() - remove the name of a region
+ * @session: the session
+ * @name: the region's name
+ * @error: may be NULL
+ *
+ * The donor frees the memory when the last holder closes the region.
+ *
+ * Context: Any thread outside callbacks; sleeps.
+ * Return: 0, or
+ *	-ENOENT     no region of this name belongs to the session's key;
+ *	-EBUSY      another client holds it exclusively;
+ *	-EINVAL     a malformed name;
+ *	-ENOTCONN   the session is down;
+ *	-ETIMEDOUT  no reply in time.
  */
 int weir_region_delete(struct weir_session *session, const char *name, struct weir_error *error);
 
@@ -84,9 +112,11 @@ struct weir_region_token {
  * @token: from weir_donor_region_create()
  * @region: receives the region
  *
- * Sends nothing. The caller owes a weir_region_close().
+ * Sends nothing, so a token that the donor has withdrawn is noticed by the first request. The caller
+ * owes a weir_region_close().
  *
- * Return: 0, or a negative errno.
+ * Context: Any thread; does not block.
+ * Return: 0; -EINVAL an impossible range; -ENOMEM.
  */
 int weir_region_attach(struct weir_session *session, const struct weir_region_token *token,
 		       struct weir_region **region);
@@ -98,9 +128,10 @@ enum weir_hint {
 	WEIR_COLD, /* rarely: small writes are unloaded, unless unloading is off */
 };
 
-/* Sets the hint for later requests to @region that carry no hint of their own. */
+/* Sets the hint for later requests to @region that carry no hint of their own. Context: any thread. */
 void weir_region_hint(struct weir_region *region, enum weir_hint hint);
 
+/* Bytes of @region, rounded up by the donor. Context: any thread. */
 uint64_t weir_region_length(const struct weir_region *region);
 
 /* A named region, as weir_region_list() finds it. */
@@ -112,7 +143,22 @@ struct weir_region_entry {
 	uint32_t flags;
 };
 
-/* Calls @fn for each named region of this key. Return: 0 or an error. */
+/**
+ * weir_region_list() - find the named regions of this key
+ * @session: the session
+ * @fn: called for each region, in this thread; @entry is valid until it returns
+ * @arg: passed to @fn
+ *
+ * Takes a round trip for each 200 regions or so. A region that is created or deleted meanwhile may
+ * be missing.
+ *
+ * Context: Any thread outside callbacks; sleeps.
+ * Return: 0, or, perhaps after some calls of @fn,
+ *	-EPROTO     the donor sent an invalid reply;
+ *	-ENOMEM     out of memory;
+ *	-ENOTCONN   the session is down;
+ *	-ETIMEDOUT  no reply in time.
+ */
 int weir_region_list(struct weir_session *session,
 		     void (*fn)(void *arg, const struct weir_region_entry *entry), void *arg);
 

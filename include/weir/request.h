@@ -42,8 +42,8 @@ struct weir_iov {
  *
  * Runs in the session's thread (with WEIR_POLLING_SCQ, the shared one), or in any thread inside a
  * call on the session, blocking calls included. Several threads may run callbacks of one session at
- * once. It may submit. It must not block, take a lock that
- * a caller of weir holds, or close the session.
+ * once. It may submit. It must not block, take a lock that a caller of weir holds, or close the
+ * session.
  */
 typedef void weir_done_fn(void *arg, int status);
 
@@ -128,9 +128,23 @@ struct weir_transfer {
 int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
 			unsigned int *submitted);
 
-/*
- * Atomics on 8 aligned bytes, atomic against other RDMA atomics. The old value is written to @old
- * in host order. @old is 8 bytes within @memory or, if @memory is NULL, anywhere.
+/**
+ * weir_compare_swap_async(), weir_fetch_add_async() - change 8 bytes at once
+ * @region: the region
+ * @offset: in bytes; a multiple of 8 within @region
+ * @expected: the value to be replaced
+ * @desired: its replacement
+ * @add: added to the value, modulo 2^64
+ * @old: receives the value from before, in host order; valid until completion
+ * @memory: covers @old; or NULL, if @old is in memory of any kind
+ * @completion: copied
+ * @request: as for weir_read_async()
+ *
+ * Atomic against other RDMA atomics, not against the donor's CPU. A compare-and-swap whose @old is
+ * not @expected has changed nothing.
+ *
+ * Context: Any thread; does not block.
+ * Return: as for weir_read_async(); -EINVAL also for an offset that is not aligned.
  */
 int weir_compare_swap_async(struct weir_region *region, uint64_t offset, uint64_t expected,
 			    uint64_t desired, uint64_t *old, struct weir_memory *memory,
@@ -140,9 +154,16 @@ int weir_fetch_add_async(struct weir_region *region, uint64_t offset, uint64_t a
 			 struct weir_memory *memory, const struct weir_completion *completion,
 			 struct weir_request **request);
 
-/*
+/**
+ * weir_barrier_async() - order all requests of a session
+ * @session: the session
+ * @completion: copied
+ *
  * Completes after everything submitted before it. Everything submitted later waits for it. A
  * barrier does not cover calls, or messages that wait for room at the donor.
+ *
+ * Context: Any thread; does not block.
+ * Return: 0 (exactly one completion follows); -EINVAL; -ENOTCONN the session is down; -ENOMEM.
  */
 int weir_barrier_async(struct weir_session *session, const struct weir_completion *completion);
 
@@ -150,6 +171,7 @@ int weir_barrier_async(struct weir_session *session, const struct weir_completio
  * weir_cancel() - end a request early
  * @request: its weir_done_fn must not have returned yet
  *
+ * Context: Any thread; does not block.
  * Return: 0 (the request completes with -ECANCELED), or
  *	-EINPROGRESS  the request is posted and completes on its own.
  */
@@ -159,7 +181,8 @@ int weir_cancel(struct weir_request *request);
  * Blocking forms. @buf is any memory, like an iov without @memory. weir_readv() and weir_writev()
  * call the asynchronous forms and wait. Where those return -EAGAIN, the blocking forms wait for
  * bounce buffers for up to the session's timeout_ns; the request's own timeout starts after that.
- * The wait for buffers is not fair: many short copies can starve a long copy.
+ * The wait for buffers is not fair: many short copies can starve a long copy. The @old of an atomic
+ * may be NULL.
  *
  * Context: Any thread outside callbacks; sleeps.
  * Return: the request's status, or
@@ -176,20 +199,30 @@ int weir_compare_swap(struct weir_region *region, uint64_t offset, uint64_t expe
 int weir_fetch_add(struct weir_region *region, uint64_t offset, uint64_t add, uint64_t *old);
 int weir_flush(struct weir_session *session); /* weir_barrier_async(), blocking */
 
-/* Completion queues: poll for completions instead of being called back. */
+/*
+ * Completion queues: poll for completions instead of being called back. Requests of several sessions
+ * may share a queue. Each event goes to one of the threads that poll or wait.
+ */
 struct weir_event {
-	void *arg;
-	int status;
+	void *arg; /* of struct weir_completion */
+	int status; /* as for weir_done_fn */
 };
 
+/* The caller owes a weir_queue_destroy(). Context: any thread. Return: 0; -ENOMEM. */
 int weir_queue_create(struct weir_queue **queue);
-void weir_queue_destroy(struct weir_queue *queue); /* no request may still use the queue */
-int weir_queue_fd(const struct weir_queue *queue); /* readable when there are events */
-/* Takes up to @max events without waiting. Return: number of events. */
+/* No request may still use @queue, and no thread wait; NULL is allowed. */
+void weir_queue_destroy(struct weir_queue *queue);
+/*
+ * A descriptor that is readable while there are events, made by the first call and owned by @queue.
+ * Context: any thread. Return: the descriptor; -1 with errno of eventfd(2).
+ */
+int weir_queue_fd(const struct weir_queue *queue);
+/* Takes up to @max events without waiting. Context: any thread. Return: number of events. */
 int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max);
 /*
  * Like weir_queue_poll(), but waits for at least one event. Events that happen together are
  * returned together.
+ * Context: any thread outside callbacks; sleeps.
  * Return: number of events; 0 after @timeout_ms (-1: no timeout) or after a wake.
  */
 int weir_queue_wait(struct weir_queue *queue, struct weir_event *events, int max, int timeout_ms);

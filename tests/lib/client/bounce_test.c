@@ -350,6 +350,17 @@ static void atomics_leave_the_old_value_anywhere(void **in)
 		assert_int_equal(old, 5);
 		assert_int_equal(weir_compare_swap(region, 8, 7, 1, &old), 0);
 		assert_int_equal(old, 7);
+		assert_int_equal(weir_compare_swap_async(region, 8, 7, 3, &old, NULL, &completion,
+							 NULL), 0);
+		tally_wait(&tally, 2);
+		assert_int_equal(old, 1); /* not 7: nothing has changed */
+		assert_int_equal(weir_compare_swap_async(region, 8, 1, 3, &old, NULL, &completion,
+							 NULL), 0);
+		tally_wait(&tally, 3);
+		assert_int_equal(weir_fetch_add(region, 8, 0, &old), 0);
+		assert_int_equal(old, 3);
+		assert_int_equal(weir_compare_swap_async(region, 12, 0, 1, &old, NULL, &completion,
+							 NULL), -EINVAL);
 		weir_session_close(session);
 	}
 }
