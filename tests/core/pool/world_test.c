@@ -75,7 +75,7 @@ static uint32_t below(struct pool_world *w, uint32_t n)
 	return (uint32_t)(w->random * 2685821657736338717ull >> 33) % n;
 }
 
-/* Copies only what is in use, because a map is large. The rest of @to is zero as the world began. */
+/* Copies only what is in use, because a map is large. The rest of @to has been zero all along. */
 static void copy_map(const struct pool_world *w, struct weir_pool_map *to)
 {
 	const struct weir_pool_map *from = &w->truth;
