@@ -59,7 +59,9 @@ void weir_pool_destroy(struct weir_pool *pool);
 
 /* Context: any thread, never blocks. Return: a buffer, or NULL if none is free. */
 void *weir_pool_get(struct weir_pool *pool);
-/* Like weir_pool_get(), but sleeps until a buffer is free. Context: any thread outside callbacks. */
+/*
+ * Like weir_pool_get(), but sleeps until a buffer is free. Context: any thread outside callbacks.
+ */
 void *weir_pool_get_wait(struct weir_pool *pool);
 /* Gives back a buffer that no request uses any more. Context: any thread, never blocks. */
 void weir_pool_put(struct weir_pool *pool, void *buffer);

@@ -112,8 +112,8 @@ struct weir_region_token {
  * @token: from weir_donor_region_create()
  * @region: receives the region
  *
- * Sends nothing, so a token that the donor has withdrawn is noticed by the first request. The caller
- * owes a weir_region_close().
+ * Sends nothing: a request finds out whether the donor still has the region. The caller owes a
+ * weir_region_close().
  *
  * Context: Any thread; does not block.
  * Return: 0; -EINVAL an impossible range; -ENOMEM.
@@ -128,7 +128,9 @@ enum weir_hint {
 	WEIR_COLD, /* rarely: small writes are unloaded, unless unloading is off */
 };
 
-/* Sets the hint for later requests to @region that carry no hint of their own. Context: any thread. */
+/*
+ * Sets the hint for later requests to @region that carry no hint of their own. Context: any thread.
+ */
 void weir_region_hint(struct weir_region *region, enum weir_hint hint);
 
 /* Bytes of @region, rounded up by the donor. Context: any thread. */

@@ -200,8 +200,8 @@ int weir_fetch_add(struct weir_region *region, uint64_t offset, uint64_t add, ui
 int weir_flush(struct weir_session *session); /* weir_barrier_async(), blocking */
 
 /*
- * Completion queues: poll for completions instead of being called back. Requests of several sessions
- * may share a queue. Each event goes to one of the threads that poll or wait.
+ * Completion queues: poll for completions instead of being called back. Requests of several
+ * sessions may share a queue. Each event goes to one of the threads that poll or wait.
  */
 struct weir_event {
 	void *arg; /* of struct weir_completion */
