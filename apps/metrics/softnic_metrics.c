@@ -29,6 +29,8 @@
 #define SOFTNIC_retransmitted "weir_softnic_retransmitted_packets_total", METRIC_COUNTER
 #define SOFTNIC_duplicates "weir_softnic_duplicate_packets_total", METRIC_COUNTER
 #define SOFTNIC_gaps "weir_softnic_gap_packets_total", METRIC_COUNTER
+#define SOFTNIC_sealed "weir_softnic_encrypted_packets_total", METRIC_COUNTER
+#define SOFTNIC_forged "weir_softnic_forged_packets_total", METRIC_COUNTER
 #define SOFTNIC_mrs "weir_softnic_memory_regions", METRIC_GAUGE
 #define SOFTNIC_qps "weir_softnic_queue_pairs", METRIC_GAUGE
 

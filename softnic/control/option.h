@@ -26,6 +26,9 @@
 	X(TRUST_USER, "trust_user", COUNT, 0, 1, 0,                                           \
 	  "1: any process of this user may reach all memory, also from other containers")     \
 	X(WIRE, "wire", COUNT, 0, 1, 1, "0: open no UDP ports: no other host is reached")     \
+	X(ENCRYPT, "encrypt", COUNT, 0, 2, 1,                                                 \
+	  "packets to other hosts: 0: in clear text; 1: encrypted if a program or peer asks; " \
+	  "2: encrypted if the peer can")                                                     \
 	X(SEED, "seed", COUNT, 0, INT64_MAX, 0, "seed of all random choices")                 \
 	X(ERROR_AFTER, "error_after", COUNT, 0, INT64_MAX, OPTION_NEVER,                      \
 	  "each queue pair: after N operations one fails, as without an answer")              \

@@ -37,6 +37,8 @@
 	X(retransmitted, "packets sent again to other hosts")              \
 	X(duplicates, "packets of other hosts that came twice")            \
 	X(gaps, "packets of other hosts that came past a lost one")        \
+	X(sealed, "encrypted packets sent to other hosts")                 \
+	X(forged, "packets refused as not properly encrypted")              \
 	X(mrs, "memory regions now registered")                            \
 	X(qps, "queue pairs now open")
 

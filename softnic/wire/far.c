@@ -10,6 +10,7 @@
 #include "softnic/verbs/mw.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/wire/far.h"
+#include "softnic/wire/far_seal.h"
 #include "softnic/wire/far_timer.h"
 
 enum {
@@ -98,8 +99,10 @@ static int connect_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *a
 	rc = peer_get(nic.slot, &f->self);
 	if (!rc && f->self->state != PEER_READY)
 		rc = -EPERM;
-	if (!rc)
+	if (!rc) {
 		init_transport(qp, f, attr, av->mtu);
+		far_seal_init(qp, f, attr);
+	}
 	return -rc;
 }
 
@@ -156,6 +159,8 @@ static void start_sending(struct qp *qp, enum ibv_qp_state from)
 	roce->config.send_psn = from == IBV_QPS_SQE ? (uint32_t)roce->req.next : qp->attr.sq_psn;
 	roce_qp_start_sending(roce);
 	qp->far->posted = qp->sq.done;
+	if (!qp_is_datagram(qp))
+		far_seal_start(qp);
 }
 
 /*
@@ -241,16 +246,13 @@ static void post_all(struct qp *qp)
 
 static void transmit(struct qp *qp)
 {
-	struct far *f = qp->far;
-	uint64_t now_ns = softnic_loop_now_ns(), path;
+	uint64_t now_ns = softnic_loop_now_ns();
 	uint32_t left = PACKETS_MAX;
-	size_t size;
 
 	send_begin();
-	while (left && (size = roce_qp_output(&f->roce, send_room(), &path, now_ns))) {
-		send_packet(&f->path, size);
-		left--;
-	}
+	if (far_seal_may_send(qp))
+		while (left && far_seal_output(qp, now_ns))
+			left--;
 	send_end();
 	if (!left)
 		softnic_loop_kick_work(&qp->work);

@@ -18,6 +18,7 @@
 #include "softnic/qp/qp.h"
 #include "softnic/verbs/ah.h"
 #include "softnic/roce/qp.h"
+#include "softnic/seal/agree.h"
 #include "softnic/wire/send.h"
 
 /**
@@ -26,6 +27,7 @@
  * @path: to the peer; not for UD
  * @is_known: the port of @path is the peer's own, learned from an accepted packet; or the peer is
  *	no softnic and has answered from another port
+ * @agree: whether packets are sealed; not for UD
  * @posted: position in the send queue of the next work request for the transport
  * @self: this process as its own peer, by which requests reach our memory; not for UD
  * @receive: taken from the receive queue
@@ -40,6 +42,7 @@ struct far {
 	struct roce_qp roce;
 	struct wire_path path;
 	bool is_known;
+	struct agree agree;
 	uint32_t posted;
 	struct shm_peer *self;
 	struct rq_receive receive;

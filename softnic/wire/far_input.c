@@ -9,6 +9,7 @@
 #include "softnic/verbs/nic.h"
 #include "softnic/wire/far.h"
 #include "softnic/wire/far_input.h"
+#include "softnic/wire/far_seal.h"
 #include "softnic/wire/stage.h"
 
 static struct qp *current; /* locked, with nic.lock; or NULL */
@@ -90,25 +91,64 @@ static void take_datagram(struct qp *qp, const struct wire_packet *packet,
 	far_count(qp);
 }
 
+/* Returns whether the transport was not misled. */
+static bool take(struct qp *qp, const struct roce_packet *decoded)
+{
+	struct roce_qp *roce = &qp->far->roce;
+	uint64_t accepted = count_accepted(&roce->counters);
+
+	stage_begin(qp, decoded->opcode);
+	roce_qp_input(roce, decoded, NULL, softnic_loop_now_ns());
+	stage_end(qp, decoded->opcode);
+	return count_accepted(&roce->counters) != accepted;
+}
+
+static bool is_of_peer(const struct qp *qp, const struct wire_packet *packet)
+{
+	return !memcmp(&packet->from.gid, &qp->far->path.to.gid, sizeof(packet->from.gid));
+}
+
 void far_input(const struct wire_packet *packet, const struct roce_packet *decoded)
 {
-	struct far *f;
-	uint64_t accepted;
+	struct agree *agree;
 
 	if (!switch_to(decoded->dest_qpn))
 		return;
-	f = current->far;
 	if (qp_is_datagram(current)) {
 		take_datagram(current, packet, decoded);
 		return;
 	}
-	if (memcmp(&packet->from.gid, &f->path.to.gid, sizeof(packet->from.gid)) != 0)
+	agree = &current->far->agree;
+	if (!is_of_peer(current, packet))
 		return;
-	accepted = count_accepted(&f->roce.counters);
-	stage_begin(current, decoded->opcode);
-	roce_qp_input(&f->roce, decoded, NULL, softnic_loop_now_ns());
-	stage_end(current, decoded->opcode);
-	if (count_accepted(&f->roce.counters) != accepted)
+	if (!agree_takes_clear(agree)) {
+		count(forged, 1);
+		return;
+	}
+	if (take(current, decoded)) {
 		learn(current, packet);
+		agree_heard_clear(agree, current->far->path.to.port != WIRE_ROCE_PORT);
+	}
 	far_complete(current);
+}
+
+void far_input_sealed(const struct wire_packet *packet)
+{
+	struct roce_packet decoded;
+
+	if (!switch_to(seal_dest_qpn(packet->bytes)) || qp_is_datagram(current) ||
+	    !is_of_peer(current, packet) || !far_seal_open(current, packet, &decoded))
+		return;
+	take(current, &decoded);
+	far_complete(current);
+}
+
+void far_input_message(const struct wire_packet *packet)
+{
+	struct agree_message m;
+
+	if (!agree_decode(&m, packet->bytes, packet->size) || !switch_to(m.dest_qpn) ||
+	    qp_is_datagram(current) || !is_of_peer(current, packet))
+		return;
+	far_seal_message(current, &m);
 }

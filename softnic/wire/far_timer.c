@@ -42,6 +42,8 @@ void far_timer_set(struct qp *qp)
 	struct far *f = qp->far;
 	uint64_t deadline_ns = roce_qp_deadline_ns(&f->roce), now_ns;
 
+	if (far_is_connected(qp) && agree_deadline_ns(&f->agree) < deadline_ns)
+		deadline_ns = agree_deadline_ns(&f->agree);
 	if (deadline_ns >= f->armed_ns)
 		return;
 	now_ns = softnic_loop_now_ns();

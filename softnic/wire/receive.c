@@ -13,6 +13,7 @@
 #include "softnic/control/fault.h"
 #include "softnic/roce/icrc.h"
 #include "softnic/roce/packet.h"
+#include "softnic/seal/agree.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/wire/far_input.h"
 #include "softnic/wire/mad.h"
@@ -142,12 +143,28 @@ static bool is_intact(const struct wire_packet *p)
 	return roce_icrc_is_right(&flow, p->bytes, p->size);
 }
 
+/* A sealed packet's tag covers more than the ICRC. Returns whether the packet is dealt with. */
+static bool take_sealed(const struct wire_packet *p)
+{
+	if (p->to.port == WIRE_ROCE_PORT)
+		return false;
+	if (seal_is_sealed(p->bytes, p->size))
+		far_input_sealed(p);
+	else if (agree_is_message(p->bytes, p->size) && is_intact(p))
+		far_input_message(p);
+	else
+		return false;
+	return true;
+}
+
 static void take_packet(struct wire_packet *p)
 {
 	struct roce_packet decoded;
 	uint32_t slot;
 
 	unwrap(p);
+	if (take_sealed(p))
+		return;
 	if (roce_packet_decode(&decoded, p->bytes, p->size) != ROCE_ACCEPTED)
 		return;
 	slot = decoded.dest_qpn >> SOFTNIC_QP_INDEX_BITS;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "softnic/roce/qp.h"
+#include "softnic/seal/seal.h"
 #include "softnic/wire/socket.h"
 
 enum { IPV4_BYTES = 20, IPV6_BYTES = 40, UDP_BYTES = 8 };
@@ -29,11 +30,14 @@ static bool is_unicast(const struct in6_addr *at)
 	return !IN6_IS_ADDR_MULTICAST(at) && !IN6_IS_ADDR_UNSPECIFIED(at);
 }
 
-/* A power of two, as the path MTUs of RoCE are; 0 if even the smallest does not fit. */
+/*
+ * A power of two, as the path MTUs of RoCE are; 0 if even the smallest does not fit. Sealed packets
+ * are the longest.
+ */
 static uint32_t largest_payload(int link_mtu, bool is_ipv4)
 {
 	int room = link_mtu - (is_ipv4 ? IPV4_BYTES : IPV6_BYTES) - UDP_BYTES - ROCE_HEADERS_MAX -
-		   ROCE_ICRC_BYTES;
+		   SEAL_EXTRA_BYTES;
 	uint32_t mtu = ROCE_PAYLOAD_MAX;
 
 	while (mtu >= ROCE_MTU_MIN && (int)mtu > room)

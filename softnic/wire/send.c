@@ -48,7 +48,7 @@ static struct {
 	bool lacks_segmentation; /* the kernel refused a train */
 	/* Faults: packets so far, and the one that is delayed. */
 	uint64_t packets;
-	uint8_t held[ROCE_PACKET_MAX];
+	uint8_t held[SEND_PACKET_MAX];
 	size_t held_size;
 	struct wire_path held_path;
 } batch;
@@ -140,7 +140,7 @@ void send_end(void)
 
 uint8_t *send_room(void)
 {
-	if (batch.count == BATCH_MESSAGES || BATCH_BYTES - batch.used < ROCE_PACKET_MAX)
+	if (batch.count == BATCH_MESSAGES || BATCH_BYTES - batch.used < SEND_PACKET_MAX)
 		flush();
 	return batch.bytes + batch.used;
 }
@@ -229,16 +229,20 @@ static void append_with_faults(const struct wire_path *path, size_t size)
 		append_copy(&batch.held_path, batch.held, held);
 }
 
+void send_sealed(const struct wire_path *path, size_t size)
+{
+	if (load_relaxed(&fault_any))
+		append_with_faults(path, size);
+	else
+		append(path, size);
+}
+
 void send_packet(const struct wire_path *path, size_t size)
 {
 	struct roce_flow flow;
 
 	fill_flow(&flow, path);
-	size = roce_icrc_append(&flow, batch.bytes + batch.used, size);
-	if (load_relaxed(&fault_any))
-		append_with_faults(path, size);
-	else
-		append(path, size);
+	send_sealed(path, roce_icrc_append(&flow, batch.bytes + batch.used, size));
 }
 
 void send_raw(const struct wire_address *to, const void *head, size_t head_size, const void *body,

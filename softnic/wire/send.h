@@ -8,6 +8,8 @@
 #ifndef WEIR_SOFTNIC_WIRE_SEND_H
 #define WEIR_SOFTNIC_WIRE_SEND_H
 
+#include "softnic/roce/packet.h"
+#include "softnic/seal/seal.h"
 #include "softnic/wire/wire.h"
 
 /**
@@ -23,7 +25,9 @@ struct wire_path {
 void send_begin(void);
 void send_end(void);
 
-/** send_room() - memory for a packet of ROCE_PACKET_MAX bytes, until the next call */
+enum { SEND_PACKET_MAX = ROCE_PACKET_MAX + SEAL_EXTRA_BYTES };
+
+/** send_room() - memory for a packet of SEND_PACKET_MAX bytes, until the next call */
 uint8_t *send_room(void);
 
 /**
@@ -34,6 +38,9 @@ uint8_t *send_room(void);
  * Sends at send_end() at the latest. Drops the packet if the kernel refuses it.
  */
 void send_packet(const struct wire_path *path, size_t size);
+
+/** send_sealed() - as send_packet(), for a packet that needs no ICRC */
+void send_sealed(const struct wire_path *path, size_t size);
 
 /**
  * send_raw() - send a message as it is, at once

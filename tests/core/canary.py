@@ -31,6 +31,47 @@ HOLDS, BROKEN = 0, 1
 
 # Each bug: the symptom, the file, the original line, the planted line.
 BUGS = [
+    ("a nonce is used for two packets", "softnic/seal/seal.c",
+     "\ts->sent++;\n", "\ts->sent |= 1;\n"),
+    ("both directions share a key", "softnic/seal/agree.c",
+     "is_lower ? higher : lower);", "is_lower ? lower : higher);"),
+    ("a wrong tag is accepted", "softnic/seal/seal.c",
+     "if (decrypt(s, bytes, size - SEAL_HEADER_BYTES)) {",
+     "if (decrypt(s, bytes, size - SEAL_HEADER_BYTES) && false) {"),
+    ("the header is not authenticated", "softnic/seal/seal.c",
+     "text, NULL, NULL, text, size, at, SEAL_HEADER_BYTES, nonce, s->in.bytes);",
+     "text, NULL, NULL, text, size, at, 0, nonce, s->in.bytes);"),
+    ("a replay is accepted", "softnic/seal/seal.c",
+     "&& !(*word_of(s, counter) & bit_of(counter));", ";"),
+    ("a replay is accepted from before the window", "softnic/seal/seal.c",
+     "return s->highest - counter < SEAL_WINDOW &&", "return"),
+    ("the window forgets to clear a counter's bit", "softnic/seal/seal.c",
+     "*word_of(s, i) &= ~bit_of(i);", ";"),
+    ("a forged counter moves the window", "softnic/seal/seal.c",
+     "uint64_t counter = get_counter(bytes + COUNTER_AT);",
+     "uint64_t counter = get_counter(bytes + COUNTER_AT); if (may_come(s, counter) && "
+     "counter > s->highest) s->highest = counter - 1;"),
+    ("a used-up key goes on", "softnic/seal/seal.c",
+     "if (s->sent == SEAL_PACKETS_MAX)", "if (false)"),
+    ("an answer needs no proof", "softnic/seal/agree.c",
+     "if (sodium_calls()->crypto_verify_32(proof, m->proof))", "if (false)"),
+    ("an offer counts whatever its PSN", "softnic/seal/agree.c",
+     "if (m->psn != a->config.receive_psn)", "if (false)"),
+    ("a new offer replaces the keys in use", "softnic/seal/agree.c",
+     "if (a->state == AGREE_SEALED || !take_public(a, m))", "if (!take_public(a, m))"),
+    ("the session names no public key", "softnic/seal/agree.c",
+     "a->confirm);\n\tderive(a, shared, m->public, cipher, NAMES_SESSION, a->session);",
+     "a->confirm);\n\tmemset(a->session, cipher, sizeof(a->session));"),
+    ("clear text counts after the agreement", "softnic/seal/agree.h",
+     "return a->state != AGREE_SEALED;", "return a;"),
+    ("packets leave in clear text before the answer", "softnic/seal/agree.c",
+     "return a->state == AGREE_OPEN && (a->has_candidate ||",
+     "return false && (a->has_candidate ||"),
+    ("a public key of small order counts", "softnic/seal/agree.c",
+     "sodium_calls()->crypto_scalarmult(shared, a->secret, m->public))",
+     "(sodium_calls()->crypto_scalarmult(shared, a->secret, m->public) & 0))"),
+    ("the secret stays in memory", "softnic/seal/agree.c",
+     "explicit_bzero(a->secret, sizeof(a->secret));", ";"),
     ("a member is promoted before all volumes are there", "core/pool/coordinator.c",
      "m->synced < s->has_data ||", ""),
     ("a member is promoted by an old map", "core/pool/coordinator.c",
@@ -581,6 +622,9 @@ UNITS = {
     "core/base/ordered_store.h": ("tests/core/base/ordered_store_test.c",),
     "core/link/call_table.c": ("tests/core/link/call_table_test.c",),
     "core/link/credit.c": ("tests/core/link/credit_test.c",),
+    "softnic/seal/agree.c": ("tests/softnic/seal/agree_test.c",),
+    "softnic/seal/agree.h": ("tests/softnic/seal/agree_test.c",),
+    "softnic/seal/seal.c": ("tests/softnic/seal/seal_test.c",),
     "core/link/handshake.c": ("tests/core/link/handshake_test.c",),
     "core/poll/poll.c": ("tests/core/poll/poll_test.c",),
     "core/poll/idle_time.c": ("tests/core/poll/poll_test.c",),
@@ -605,6 +649,9 @@ UNITS = {
 }
 # Files covered only by unit tests.
 ONLY_BY_UNIT = (
+    "softnic/seal/agree.c",
+    "softnic/seal/agree.h",
+    "softnic/seal/seal.c",
     "core/pool/coordinator.c",
     "core/pool/map.c",
     "core/pool/placement.c",
@@ -659,19 +706,22 @@ class Copy:
     def __init__(self, source, cc, root):
         self.root = pathlib.Path(root)
         self.cc = [*cc, "-std=gnu11", "-O1", "-w", "-fPIC", "-D_GNU_SOURCE", f"-I{root}"]
-        for part in ("core", "wire", "sim", "softnic/roce", "tests/core", "tests/support"):
+        for part in ("core", "wire", "sim", "softnic/roce", "softnic/seal", "tests/core",
+                     "tests/softnic/seal", "tests/support"):
             shutil.copytree(pathlib.Path(source) / part, self.root / part)
         self.core = [*sorted((self.root / "core").glob("*/*.c")),
                      *sorted((self.root / "wire").glob("*.c"))]
         self.hunt = [*sorted((self.root / "sim/hunt").glob("*.c")),
                      *sorted((self.root / "softnic/roce").glob("*.c")),
                      *(self.root / "sim/event" / name for name in ("event.c", "rng.c"))]
+        self.seal = [*sorted((self.root / "softnic/seal").glob("*.c")),
+                     self.root / "softnic/roce/packet.c"]
         self.units = [
             self.root / name
             for name in sorted({unit for units in UNITS.values() for unit in units})
         ]
         self.objects, self.needs = {}, {}
-        for path in self.core + self.hunt + self.units:
+        for path in {*self.core, *self.hunt, *self.seal, *self.units}:
             self.objects[path] = path.with_suffix(".o")
             self.compile(path, self.objects[path], "-MD")
             self.needs[path] = path.with_suffix(".d").read_text().split()
@@ -702,7 +752,8 @@ class Copy:
 
     def unit_fails(self, limit_s, unit):
         """Return whether a unit test fails. A crash or a hang counts."""
-        program = self.link([*self.core, self.root / unit], "unit", "-lcmocka")
+        under_test = self.seal if unit.startswith("tests/softnic/seal") else self.core
+        program = self.link([*under_test, self.root / unit], "unit", "-lcmocka")
         return run_within(limit_s, program).returncode != 0
 
     def checker_that_fails(self, limits_s, name):

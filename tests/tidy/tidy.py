@@ -37,8 +37,9 @@ ARROWS = {
     "kernel": {"core", "wire", "include/uapi"},
     "sim": {"core", "wire", "softnic/roce"},
     "preload": {"lib", "core", "wire", "fd", "include/weir"},
-    "softnic": {"softnic/roce", "fd"},
+    "softnic": {"softnic/roce", "softnic/seal", "fd"},
     "softnic/roce": set(),
+    "softnic/seal": {"softnic/roce"},
     "fsd": {"core", "wire", "include/weir"},
     "apps": {"fsd", "lib", "core", "wire", "fd", "include/weir", "include/uapi", "softnic"},
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """softnic between two hosts, which are network namespaces: far_program.c by each transport, over a
 network that loses, repeats, reorders and spoils packets, with a stranger on it, and with a peer
-that dies.
+that dies; in clear text and encrypted.
 
 hosts_test.py WEIR LIBRARIES PROGRAM
 
@@ -34,7 +34,8 @@ while time.monotonic() < end:
     for _ in range(100):
         port = random.choice([4791, 0x7000 + random.randrange(1024)])
         qpn = (port - 0x7000) % 1024 << 14 | random.randrange(1 << 14)
-        opcode = random.choice([0x04, 0x0a, 0x0c, 0x11, 0x13, 0x2a, 0x64, random.randrange(256)])
+        opcode = random.choice([0x04, 0x0a, 0x0c, 0x11, 0x13, 0x2a, 0x64, 0xc0, 0xc1,
+                                random.randrange(256)])
         bth = struct.pack("!BBHII", opcode, 0x40, 0xffff, random.choice([qpn, 1]),
                           1 << 31 | random.randrange(1 << 24))
         body = bth + os.urandom(4 * random.randrange(400))
@@ -57,6 +58,48 @@ while time.monotonic() < end:
     kept.append(frame)
     if len(kept) > 200: kept.pop(random.randrange(200))
     if random.random() < 0.2: s.send(random.choice(kept))"""
+# Argument: seconds. Captures the UDP packets that this host sends, and sends them again, changed: a
+# byte differs, or the packet claims to be a request in clear text, from another port.
+FORGE = """import os, random, socket, struct, sys, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(("eth0", 3))
+s.settimeout(0.2)
+own, end = set(), time.monotonic() + float(sys.argv[1])
+print("ready", flush=True)
+while time.monotonic() < end:
+    try: frame, at = s.recvfrom(66000)
+    except TimeoutError: continue
+    if at[2] != socket.PACKET_OUTGOING or frame[23:24] != b"\\x11" or len(frame) > 1500: continue
+    if frame in own or random.random() > 0.3: continue
+    new = bytearray(frame)
+    new[40:42] = bytes(2) # no checksum
+    if random.random() < 0.5:
+        new[random.randrange(42, len(new))] ^= 1 << random.randrange(8)
+    else:
+        new[34:36] = struct.pack("!H", 4791)
+        new[42] = random.choice([0x04, 0x0a, 0x0c, 0x11])
+        new[51:54] = os.urandom(3)
+    own = {bytes(new)}
+    s.send(new)"""
+# Arguments: none. Prints the opcodes of the UDP packets to softnic's ports that this host sends,
+# after a line of input.
+WATCH = """import select, socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+s.bind(("eth0", 3))
+seen = set()
+print("ready", flush=True)
+while True:
+    ready = select.select([s, sys.stdin], [], [])[0]
+    if s in ready:
+        frame, at = s.recvfrom(66000)
+        port = int.from_bytes(frame[36:38], "big")
+        if at[2] == socket.PACKET_OUTGOING and frame[23] == 17 and 0x7000 < port < 0x7400:
+            seen.add(frame[42])
+    elif sys.stdin in ready: break
+print(*sorted(seen))"""
+CLEAR, SEALED = "encrypt=0", "encrypt=2"
+AGREEMENT, SEALED_PACKET = 0xc0, 0xc1
 
 
 def net(*arguments):
@@ -79,17 +122,29 @@ class Hosts(unittest.TestCase):
             raise unittest.SkipTest(f"no namespaces: {up.stderr.strip()}")
 
     def start(self, *words):
-        child = subprocess.Popen(words, text=True, stdout=subprocess.PIPE)
+        child = subprocess.Popen(words, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.addCleanup(child.stdout.close)
+        self.addCleanup(child.stdin.close)
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         self.assertEqual(child.stdout.readline(), "ready\n")
         return child
 
-    def pair(self, transport, rounds=1, address="10.77.0.1", faults=""):
+    def attack(self, host, script, *words):
+        return self.start(WEIR, "lab", "net", "run", host, "--", sys.executable, "-c", script,
+                          *words)
+
+    def opcodes(self, options, peer_options=None):
+        """Return the opcodes that a connection shows to a listener on the network."""
+        watch = self.attack(SECOND, WATCH)
+        self.pair("rc", faults=options, peer_faults=peer_options)
+        return set(map(int, watch.communicate("\n", PATIENCE)[0].split()))
+
+    def pair(self, transport, rounds=1, address="10.77.0.1", faults="", peer_faults=None):
         global PORT
         PORT += 1
-        server = self.start(*command(FIRST, PROGRAM, "serve", str(PORT), WEIR_SOFTNIC=faults))
+        server = self.start(*command(FIRST, PROGRAM, "serve", str(PORT),
+                                    WEIR_SOFTNIC=peer_faults or faults))
         done = subprocess.run(command(SECOND, PROGRAM, transport, address, str(PORT), str(rounds),
                                       WEIR_SOFTNIC=faults), capture_output=True, text=True,
                               check=False, timeout=PATIENCE)
@@ -120,15 +175,41 @@ class Hosts(unittest.TestCase):
     def test_a_killed_peer_ends_a_connection_by_its_silence(self):
         self.pair("kill")
 
+    def test_encrypted_connections_move_the_right_bytes(self):
+        self.pair("rc", 2, faults=SEALED)
+        self.pair("uc", faults=SEALED)
+        self.pair("rc", address="fd77:6569:7200::1", faults=SEALED)
+        self.pair("unmapped", faults=SEALED)
+        self.pair("kill", faults=SEALED)
+
+    def test_a_bad_network_changes_no_byte_of_encrypted_packets(self):
+        self.pair("rc", 3, faults="loss=1,duplicate=1,reorder=5,corrupt=0.5,seed=7," + SEALED)
+
+    def test_a_listener_sees_no_encrypted_request(self):
+        self.assertEqual(self.opcodes(SEALED), {AGREEMENT, SEALED_PACKET})
+        self.assertEqual(self.opcodes(SEALED, "encrypt=1"), {AGREEMENT, SEALED_PACKET})
+        self.assertEqual(self.opcodes("encrypt=1", SEALED), {AGREEMENT, SEALED_PACKET})
+
+    def test_either_end_can_leave_encryption_off(self):
+        self.assertNotIn(SEALED_PACKET, self.opcodes(SEALED, CLEAR))
+        self.assertNotIn(SEALED_PACKET, self.opcodes(CLEAR, SEALED))
+        self.assertFalse(self.opcodes("encrypt=1") & {AGREEMENT, SEALED_PACKET})
+
     def test_a_rogue_sender_changes_nothing(self):
-        self.start(WEIR, "lab", "net", "run", THIRD, "--", sys.executable, "-c", ROGUE,
-                   "10.77.0.1", "60")
+        self.attack(THIRD, ROGUE, "10.77.0.1", "60")
         self.pair("rc", 4)
         self.pair("ud")
+        self.pair("rc", 4, faults=SEALED)
 
     def test_replayed_packets_change_nothing(self):
-        self.start(WEIR, "lab", "net", "run", SECOND, "--", sys.executable, "-c", REPLAY, "60")
+        self.attack(SECOND, REPLAY, "60")
         self.pair("rc", 4)
+        self.pair("rc", 4, faults=SEALED)
+
+    def test_forged_packets_change_nothing_of_an_encrypted_connection(self):
+        self.attack(SECOND, FORGE, "60")
+        self.pair("rc", 4, faults=SEALED)
+        self.pair("uc", faults=SEALED)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Sealed packets between two softnics: encrypted and authenticated, with a key for each direction
+ * of each connection.
+ *
+ *	BTH (12 bytes)   opcode SEAL_OPCODE, the destination queue pair; the rest is constant
+ *	counter (8)      big-endian; differs for each packet of the direction
+ *	encrypted        the RoCE packet, from its own BTH to its padding
+ *	tag (16)
+ *
+ * The opcode is one of the manufacturer's (C0 to FF), so a dissector shows a packet with unknown
+ * contents. Everything before the encrypted part is authenticated. The tag replaces the ICRC. So an
+ * observer sees hosts, queue pairs, sizes and times; not operations, PSNs, keys or addresses.
+ *
+ * The nonce is the counter. Not the PSN: a packet that is sent again may have other contents, such
+ * as its request for an acknowledgement. A receiver takes each counter once. Counters far behind
+ * the highest are refused.
+ *
+ * Context of all: serialised by the queue pair.
+ */
+#ifndef WEIR_SOFTNIC_SEAL_SEAL_H
+#define WEIR_SOFTNIC_SEAL_SEAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "softnic/seal/sodium_calls.h"
+
+enum {
+	SEAL_OPCODE = 0xc1,
+	SEAL_KEY_BYTES = 32,
+	SEAL_HEADER_BYTES = 20, /* BTH and counter */
+	SEAL_TAG_BYTES = 16,
+	SEAL_EXTRA_BYTES = SEAL_HEADER_BYTES + SEAL_TAG_BYTES,
+	SEAL_WINDOW = 2048, /* counters below the highest that may still come */
+};
+
+/* Far below the limits of both ciphers, and more than a link of 400 Gbit/s sends in a year. */
+#define SEAL_PACKETS_MAX (1ull << 48)
+
+/* Bits, for offers; a connection has one of them. */
+enum seal_cipher {
+	SEAL_NONE = 0,
+	SEAL_AES_256_GCM = 1,
+	SEAL_CHACHA20_POLY1305 = 2,
+};
+
+/* The key of one direction, ready for use. */
+struct seal_key {
+	crypto_aead_aes256gcm_state aes;
+	uint8_t bytes[SEAL_KEY_BYTES];
+};
+
+/**
+ * struct seal - the keys of a connection, and the counters of its packets
+ * @out, @in: keys
+ * @sent: counter of the last packet sent; the first is 1
+ * @highest: counter accepted
+ * @seen: a bit for each counter of the window, at the counter modulo SEAL_WINDOW
+ * @forged: packets refused for their tag; @replayed: for their counter
+ */
+struct seal {
+	struct seal_key out, in;
+	enum seal_cipher cipher;
+	uint64_t sent, highest;
+	uint64_t seen[SEAL_WINDOW / 64];
+	uint64_t forged, replayed;
+};
+
+/** seal_ciphers() - the ciphers that this host can run; 0: none, because libsodium is missing */
+uint8_t seal_ciphers(void);
+
+/** seal_choose() - the better cipher of a set of bits, or SEAL_NONE */
+enum seal_cipher seal_choose(uint8_t ciphers);
+
+/** seal_cipher_name() - for people and logs */
+const char *seal_cipher_name(enum seal_cipher cipher);
+
+/**
+ * seal_init() - a connection that has not sent or received
+ * @cipher: one of seal_ciphers()
+ * @out, @in: fresh keys; a key is never used for two connections or directions
+ */
+void seal_init(struct seal *s, enum seal_cipher cipher, const uint8_t out[SEAL_KEY_BYTES],
+	       const uint8_t in[SEAL_KEY_BYTES]);
+
+/**
+ * seal_close() - seal a packet in place
+ * @at: the RoCE packet is at @at + SEAL_HEADER_BYTES; there is room for the tag behind it
+ * @size: of the RoCE packet
+ *
+ * Return: the size of the sealed packet; 0 if the key is used up.
+ */
+size_t seal_close(struct seal *s, uint32_t dest_qpn, uint8_t *at, size_t size);
+
+/** seal_is_sealed() - does a packet claim to be sealed? */
+bool seal_is_sealed(const uint8_t *bytes, size_t size);
+
+/** seal_dest_qpn() - the queue pair that a sealed packet names */
+uint32_t seal_dest_qpn(const uint8_t *bytes);
+
+/**
+ * seal_open() - check and decrypt a packet in place
+ * @bytes, @size: a packet for which seal_is_sealed() holds
+ *
+ * A refused packet changes no state but a counter of refusals; its bytes may be overwritten.
+ *
+ * Return: the size of the RoCE packet at @bytes + SEAL_HEADER_BYTES; 0: refused.
+ */
+size_t seal_open(struct seal *s, uint8_t *bytes, size_t size);
+
+#endif

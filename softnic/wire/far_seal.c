@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include <string.h>
+#include <sys/random.h>
+
+#include "softnic/control/config.h"
+#include "softnic/verbs/nic.h"
+#include "softnic/wire/far_seal.h"
+#include "softnic/wire/far_timer.h"
+
+enum { ENCRYPT_NEVER, ENCRYPT_IF_ASKED, ENCRYPT_ALWAYS };
+
+static uint64_t mode(void)
+{
+	return config_get()->value[OPTION_ENCRYPT];
+}
+
+/* Another device's queue pair number may hold any slot, but no softnic has slot 0. */
+static bool peer_may_be_softnic(uint32_t dest_qpn)
+{
+	uint16_t port = wire_socket_port_of_qpn(dest_qpn);
+
+	return port > wire_port(0) && port < wire_port(SOFTNIC_SLOTS);
+}
+
+/* Without a random secret this end refuses encryption, and says so to a peer that offers it. */
+static void arm(struct agree *a)
+{
+	uint8_t secret[SEAL_KEY_BYTES], ciphers = 0;
+
+	if (a->is_armed)
+		return;
+	if (mode() != ENCRYPT_NEVER && getrandom(secret, sizeof(secret), 0) == sizeof(secret))
+		ciphers = seal_ciphers();
+	agree_arm(a, ciphers, secret);
+	explicit_bzero(secret, sizeof(secret));
+}
+
+void far_seal_init(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr)
+{
+	const struct agree_config config = {
+		.qpn = qp->ibv.qp_num,
+		.dest_qpn = attr->dest_qp_num,
+		.receive_psn = attr->rq_psn,
+	};
+
+	agree_init(&f->agree, &config);
+	if (mode() != ENCRYPT_ALWAYS || !peer_may_be_softnic(attr->dest_qp_num))
+		return;
+	arm(&f->agree);
+	agree_ask(&f->agree, softnic_loop_now_ns());
+}
+
+void far_seal_start(struct qp *qp)
+{
+	agree_start(&qp->far->agree, qp->attr.sq_psn, softnic_loop_now_ns());
+}
+
+/* Only a softnic understands these packets, and it hears its own port. */
+static struct wire_path softnic_path(const struct qp *qp)
+{
+	struct wire_path path = qp->far->path;
+
+	path.to.port = wire_socket_port_of_qpn(qp->attr.dest_qp_num);
+	return path;
+}
+
+bool far_seal_may_send(struct qp *qp)
+{
+	const struct wire_path path = softnic_path(qp);
+	struct agree *a = &qp->far->agree;
+	struct agree_message m;
+
+	while (agree_output(a, &m, softnic_loop_now_ns())) {
+		agree_encode(&m, send_room());
+		send_packet(&path, AGREE_MESSAGE_BYTES);
+	}
+	return !agree_must_wait(a);
+}
+
+bool far_seal_output(struct qp *qp, uint64_t now_ns)
+{
+	struct far *f = qp->far;
+	bool is_sealed = f->agree.state == AGREE_SEALED;
+	uint8_t *at = send_room();
+	uint64_t path;
+	size_t size = roce_qp_output(&f->roce, at + (is_sealed ? SEAL_HEADER_BYTES : 0), &path,
+				     now_ns);
+
+	if (!size)
+		return false;
+	if (!is_sealed) {
+		send_packet(&f->path, size);
+		return true;
+	}
+	size = seal_close(&f->agree.seal, qp->attr.dest_qp_num, at, size);
+	if (size)
+		send_sealed(&f->path, size);
+	count(sealed, 1);
+	return size;
+}
+
+/* From the first sealed packet on, the peer's own port is known. */
+static void note_peer(struct qp *qp)
+{
+	if (qp->far->agree.state != AGREE_SEALED)
+		return;
+	qp->far->is_known = true;
+	qp->far->path = softnic_path(qp);
+}
+
+void far_seal_message(struct qp *qp, const struct agree_message *m)
+{
+	struct agree *a = &qp->far->agree;
+
+	arm(a);
+	agree_input(a, m, softnic_loop_now_ns());
+	note_peer(qp);
+}
+
+/* The tag stands where the decoder expects the ICRC. */
+bool far_seal_open(struct qp *qp, const struct wire_packet *packet, struct roce_packet *decoded)
+{
+	uint8_t *bytes = (uint8_t *)packet->bytes; /* the receive buffer is ours */
+	size_t size = agree_open(&qp->far->agree, bytes, packet->size);
+
+	if (!size) {
+		count(forged, 1);
+		return false;
+	}
+	note_peer(qp);
+	return roce_packet_decode(decoded, bytes + SEAL_HEADER_BYTES, size + ROCE_ICRC_BYTES) ==
+		       ROCE_ACCEPTED &&
+	       decoded->dest_qpn == qp->ibv.qp_num;
+}
+
+void softnic_seal_ask(struct ibv_qp *ibv)
+{
+	struct qp *qp = to_qp(ibv);
+
+	pthread_mutex_lock(&qp->lock);
+	if (far_is_connected(qp) && peer_may_be_softnic(qp->attr.dest_qp_num)) {
+		arm(&qp->far->agree);
+		agree_ask(&qp->far->agree, softnic_loop_now_ns());
+		far_timer_set(qp);
+	}
+	pthread_mutex_unlock(&qp->lock);
+}
+
+const char *softnic_seal_state(struct ibv_qp *ibv, uint8_t *session, int *can)
+{
+	struct qp *qp = to_qp(ibv);
+	const char *name = NULL;
+	const struct agree *a;
+
+	*can = 0;
+	pthread_mutex_lock(&qp->lock);
+	if (far_is_connected(qp)) {
+		a = &qp->far->agree;
+		*can = mode() != ENCRYPT_NEVER && seal_ciphers();
+		name = seal_cipher_name(a->state == AGREE_SEALED ? a->seal.cipher : SEAL_NONE);
+		if (a->state == AGREE_SEALED)
+			memcpy(session, a->session, sizeof(a->session));
+	}
+	pthread_mutex_unlock(&qp->lock);
+	return name;
+}
