@@ -10,6 +10,7 @@
 
 enum {
 	OFFERS_MAX = 10, /* then the peer is no softnic: after 2.2 s */
+	OFFERS_MAX_HEARD = 20, /* to a peer that has offered: after 5.4 s */
 	WAIT_MS = 20, /* for an answer, at first */
 	WAIT_MS_MAX = 320,
 	KIND_AT = ROCE_BTH_BYTES + 1,
@@ -277,12 +278,17 @@ static uint64_t wait_ns(uint32_t offers)
 	return (ms < WAIT_MS_MAX ? ms : WAIT_MS_MAX) * NS_PER_MS;
 }
 
-/* Sets what is owed once the deadline has passed. A peer that has offered is a softnic. */
+/*
+ * Sets what is owed once the deadline has passed. A peer that has offered is a softnic, and may
+ * have agreed already. It gets more time.
+ */
 static void expire(struct agree *a, uint64_t now_ns)
 {
+	uint32_t offers_max = a->has_candidate ? OFFERS_MAX_HEARD : OFFERS_MAX;
+
 	if (now_ns < a->deadline_ns || a->owed)
 		return;
-	if (a->offers >= OFFERS_MAX && !a->has_candidate) {
+	if (a->offers >= offers_max) {
 		decide_clear(a);
 		return;
 	}

@@ -186,6 +186,25 @@ static void test_a_silent_peer_is_no_softnic(void **state)
 	assert_int_equal(b.state, AGREE_CLEAR);
 }
 
+static void test_a_peer_that_offers_but_hears_nothing_is_given_up(void **state)
+{
+	uint64_t began_ns = now_ns;
+
+	(void)state;
+	start(&a);
+	start(&b);
+	expect(&a, AGREE_OFFER);
+	deliver(&b);
+	while (b.state == AGREE_OPEN) {
+		assert_true(agree_must_wait(&b));
+		agree_output(&b, &said, now_ns);
+		if (agree_deadline_ns(&b) != AGREE_NEVER)
+			now_ns = agree_deadline_ns(&b);
+	}
+	assert_int_equal(b.state, AGREE_CLEAR);
+	assert_in_range(now_ns - began_ns, 4000 * MS, 8000 * MS);
+}
+
 static void test_a_peer_without_encryption_says_so(void **state)
 {
 	(void)state;
@@ -355,6 +374,7 @@ int main(void)
 		TEST(lost_messages_are_repeated),
 		TEST(an_offer_is_answered_after_the_agreement_too),
 		TEST(a_silent_peer_is_no_softnic),
+		TEST(a_peer_that_offers_but_hears_nothing_is_given_up),
 		TEST(a_peer_without_encryption_says_so),
 		TEST(the_cipher_is_one_of_both),
 		TEST(an_accepted_packet_in_clear_text_decides),
