@@ -25,6 +25,8 @@
 #define WIRE_NONCE 32 /* bytes of a nonce */
 #define WIRE_MAC 32 /* bytes of HMAC-SHA-256 */
 #define WIRE_GID 16
+#define WIRE_SESSION 32 /* bytes that name an encrypted connection of the device */
+#define WIRE_ENCRYPTS 1u /* flag: the device encrypts packets between hosts if its peer does */
 #define WIRE_MUX_ID 16 /* bytes of a mux id: random, not all 0 */
 #define WIRE_TEXT 116 /* bytes of a refusal's sentence, NUL included */
 #define WIRE_CHANNEL_UNLOAD 16 /* behind all channels, for unloaded writes: wire/unload.h */
@@ -84,7 +86,7 @@ struct wire_handshake_challenge {
 	uint8_t nonce[WIRE_NONCE];
 	uint8_t gid[WIRE_GID]; /* the donor's */
 	uint32_t qpn; /* the donor's */
-	uint32_t zero;
+	uint32_t flags; /* WIRE_ENCRYPTS; the others are 0, and ignored */
 };
 static_assert(sizeof(struct wire_handshake_challenge) == 64, "wire_handshake_challenge");
 

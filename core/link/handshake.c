@@ -6,7 +6,7 @@
  * that made it. The service follows: a proof to one of the key's services is none to another.
  *
  * The nonces bind each proof to one connection; the GIDs and QPNs, compared with the verbs' own
- * values, to these two QPs.
+ * values, to these two QPs; the device's session, if there is one, to these two devices.
  */
 #include "core/link/handshake.h"
 
@@ -104,7 +104,10 @@ static int challenge_received(struct weir_handshake *h,
 static int hello_received(struct weir_handshake *h, const struct wire_handshake_hello *hello,
 			  void *out, size_t *out_length)
 {
-	union wire_handshake_message m = { .challenge = { .qpn = h->setup.local.qpn } };
+	union wire_handshake_message m = { .challenge = {
+						   .qpn = h->setup.local.qpn,
+						   .flags = h->setup.encrypts ? WIRE_ENCRYPTS : 0,
+					   } };
 
 	if (hello->session_id != h->setup.session_id || hello->channel != h->setup.channel)
 		return fail(h, -EPROTO, "HELLO names another session or channel than the REQ did");
@@ -188,6 +191,8 @@ size_t weir_handshake_transcript(const struct weir_handshake *h,
 	end = is_clients ? append(end, client_label, sizeof(client_label)) :
 			   append(end, donor_label, sizeof(donor_label));
 	end = append(end, &h->setup.service, sizeof(h->setup.service));
+	if (h->setup.is_encrypted)
+		end = append(end, h->setup.session, sizeof(h->setup.session));
 	end = append(end, &h->hello, sizeof(h->hello));
 	end = append(end, &h->challenge, sizeof(h->challenge));
 	if (!is_clients)
@@ -223,6 +228,16 @@ void weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static
 	h->state = h->is_donor ? WEIR_HANDSHAKE_DONE : WEIR_HANDSHAKE_WELCOME;
 }
 
+/*
+ * An attacker on the path can make both devices believe that the other does not encrypt. The
+ * donor's flag is authentic once its MAC is.
+ */
+static bool was_downgraded(const struct weir_handshake *h)
+{
+	return !h->is_donor && h->setup.encrypts && h->challenge.flags & WIRE_ENCRYPTS &&
+	       !h->setup.is_encrypted;
+}
+
 int weir_handshake_verify_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
 			      void *out, size_t *out_length)
 {
@@ -232,6 +247,12 @@ int weir_handshake_verify_mac(struct weir_handshake *h, const uint8_t mac[static
 		fail(h, -EKEYREJECTED,
 		     h->is_donor ? "the client could not prove that it knows the key" :
 				   "the donor could not prove that it knows the key");
+		return give_up(h, -EKEYREJECTED, out, out_length);
+	}
+	if (was_downgraded(h)) {
+		fail(h, -EKEYREJECTED,
+		     "both ends encrypt, but their packets are in clear text: something between "
+		     "the hosts suppresses encryption");
 		return give_up(h, -EKEYREJECTED, out, out_length);
 	}
 	h->state = h->is_donor ? WEIR_HANDSHAKE_PROVEN : WEIR_HANDSHAKE_DONE;

@@ -6,7 +6,9 @@
  * Each end proves its knowledge of the key by a MAC over the whole exchange: label, role, service,
  * the two nonces, both ends' GIDs and QPNs, session and channel. Each end compares the claimed GID
  * and QPN with the peer of its own QP. An attacker who relays messages between two QPs, or connects
- * a client to another service of the key, is therefore detected.
+ * a client to another service of the key, is therefore detected. So is an attacker between two
+ * devices that encrypt: the MACs cover the session that the device names, and the client refuses a
+ * connection in clear text if both devices encrypt.
  *
  * A client:
  *
@@ -42,7 +44,8 @@
 
 /* Bytes that a MAC covers: a label, the service and three messages, the last without its MAC. */
 #define WEIR_HANDSHAKE_TRANSCRIPT_MAX                                                       \
-	(16 + sizeof(struct wire_handshake_service) + sizeof(struct wire_handshake_hello) + \
+	(16 + sizeof(struct wire_handshake_service) + WIRE_SESSION +                        \
+	 sizeof(struct wire_handshake_hello) +                                              \
 	 sizeof(struct wire_handshake_challenge) + offsetof(struct wire_handshake_welcome, mac))
 
 enum weir_handshake_state {
@@ -73,6 +76,9 @@ struct weir_key;
 /**
  * struct weir_handshake_setup - known values when the connection is established
  * @key: the host's, for its MACs; the core does not look at it
+ * @qp: the host's, to ask for @session; the core does not look at it
+ * @encrypts: the device encrypts packets to the peer if the peer's does
+ * @is_encrypted, @session: the device's state. The host sets them before each MAC
  * @service: the magic of the REQ, and the listening end's port
  * @local, @remote: both ends of this QP, from the verbs
  * @session_id, @channel: as in the REQ
@@ -82,6 +88,7 @@ struct weir_key;
  */
 struct weir_handshake_setup {
 	const struct weir_key *key;
+	void *qp;
 	struct wire_handshake_service service;
 	struct weir_endpoint local, remote;
 	uint64_t session_id;
@@ -90,6 +97,8 @@ struct weir_handshake_setup {
 	uint8_t nonce[WIRE_NONCE];
 	uint8_t mux[WIRE_MUX_ID];
 	uint64_t ended;
+	bool encrypts, is_encrypted;
+	uint8_t session[WIRE_SESSION];
 };
 
 /**

@@ -213,6 +213,11 @@ struct weir_session_info {
 	/* 4 KiB pages with recent small writes, in modes that count writes per page. */
 	uint64_t pages;
 	uint64_t unlocked; /* chains posted while other threads used the NIC */
+	/*
+	 * Cipher of the packets to the donor, such as "AES-256-GCM"; "none" in clear text; "" if
+	 * both are on one host, or the device cannot tell.
+	 */
+	char encryption[24];
 };
 
 /**

@@ -373,6 +373,13 @@ static void copy_counters(struct weir_session_info *info, const struct weir_coun
 #undef COPY_COUNTER
 }
 
+static const char *cipher_of(const struct weir_session *session)
+{
+	const char *cipher = __atomic_load_n(&session->cipher, __ATOMIC_RELAXED);
+
+	return cipher ? cipher : "";
+}
+
 int weir_session_info(const struct weir_session *session, struct weir_session_info *given,
 		      size_t size)
 {
@@ -383,6 +390,7 @@ int weir_session_info(const struct weir_session *session, struct weir_session_in
 	snprintf(info->device, sizeof(info->device), "%s",
 		 ibv_get_device_name(s->nic->context->device));
 	snprintf(info->peer, sizeof(info->peer), "%s", s->peer);
+	snprintf(info->encryption, sizeof(info->encryption), "%s", cipher_of(s));
 	info->incarnation = s->incarnation;
 	info->quota_bytes = s->quota_bytes;
 	info->preset = s->options.preset;

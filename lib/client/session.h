@@ -185,6 +185,7 @@ struct weir_session {
 	struct weir_list memories;
 	struct weir_list pools;
 
+	const char *cipher; /* of the channel that connected last: weir_wire_cipher(); atomic */
 	struct weir_stats_shm *stats_shm;
 	int stats_shm_fd;
 	struct weir_counters *counters;

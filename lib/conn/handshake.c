@@ -4,12 +4,16 @@
 
 #include "lib/base/error.h"
 #include "lib/conn/handshake.h"
+#include "lib/conn/wire.h"
 
 static int answer_mac(struct weir_handshake *h, void *out, size_t *out_length)
 {
 	uint8_t bytes[WEIR_HANDSHAKE_TRANSCRIPT_MAX], mac[WIRE_MAC];
-	const struct iovec transcript = { bytes, weir_handshake_transcript(h, bytes) };
+	struct iovec transcript = { bytes, 0 };
 
+	if (h->wanted_mac)
+		weir_wire_bind(&h->setup);
+	transcript.iov_len = weir_handshake_transcript(h, bytes);
 	if (!transcript.iov_len)
 		return 0;
 	weir_key_mac(h->setup.key, &transcript, 1, mac);

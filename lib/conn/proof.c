@@ -6,6 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/conn/endpoint.h"
 #include "lib/conn/proof.h"
+#include "lib/conn/wire.h"
 
 #define NAP_US 50
 
@@ -43,6 +44,10 @@ int weir_proof_setup(struct rdma_cm_id *id, bool is_client, struct weir_handshak
 {
 	setup->service.port = be16toh(is_client ? rdma_get_dst_port(id) : rdma_get_src_port(id));
 	weir_handshake_nonce(setup->nonce);
+	setup->qp = id->qp;
+	if (setup->key)
+		weir_wire_ask(id->qp);
+	weir_wire_bind(setup);
 	return weir_endpoint_query(id, &setup->local, &setup->remote);
 }
 

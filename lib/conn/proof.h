@@ -31,7 +31,9 @@ int weir_proof_send(struct ibv_qp *qp, uint32_t lkey, const void *message, size_
  * weir_proof_setup() - fill in the service's port, both ends of the QP, and a nonce
  * @id: connected
  * @is_client: this end has dialled the port; otherwise it listens there
- * @setup: the caller sets service.magic
+ * @setup: the caller sets service.magic and key
+ *
+ * With a key, asks the device to encrypt.
  *
  * Return: as weir_endpoint_query().
  */

@@ -11,6 +11,7 @@
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 #include "lib/conn/proof.h"
+#include "lib/conn/wire.h"
 #include "lib/donor/unload_rx.h"
 
 #define POLL_MAX 16
@@ -110,6 +111,7 @@ static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 	struct weir_donor *donor = conn->donor;
 	struct weir_peer *client;
 	struct wire_handshake_welcome welcome;
+	const char *cipher = weir_wire_cipher(conn->id->qp);
 	struct weir_error error;
 	size_t length;
 	int rc;
@@ -141,8 +143,9 @@ static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 	}
 	donor->joins++;
 	weir_donor_log_of(donor, tenant_of(conn), conn->name, WEIR_LOG_INFO,
-			  "joined peer=%llu client=%s tenant=%u", (unsigned long long)client->id,
-			  client->name, client->tenant);
+			  "joined peer=%llu client=%s tenant=%u%s%s",
+			  (unsigned long long)client->id, client->name, client->tenant,
+			  cipher ? " encryption=" : "", cipher ? cipher : "");
 	if (donor->options.on_join)
 		donor->options.on_join(donor->options.arg, client);
 }

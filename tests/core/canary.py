@@ -31,6 +31,10 @@ HOLDS, BROKEN = 0, 1
 
 # Each bug: the symptom, the file, the original line, the planted line.
 BUGS = [
+    ("suppressed encryption is not noticed", "core/link/handshake.c",
+     "if (was_downgraded(h)) {", "if (false) {"),
+    ("the proof does not cover the session of the wire", "core/link/handshake.c",
+     "if (h->setup.is_encrypted)\n", "if (false)\n"),
     ("a nonce is used for two packets", "softnic/seal/seal.c",
      "\ts->sent++;\n", "\ts->sent |= 1;\n"),
     ("both directions share a key", "softnic/seal/agree.c",

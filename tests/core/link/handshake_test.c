@@ -327,6 +327,61 @@ static void a_relay_between_two_qps_is_found_out(void **state)
 	assert_int_equal(x.client_ret, -EKEYREJECTED);
 }
 
+static void encrypt(struct proof_exchange *x, uint8_t clients, uint8_t donors)
+{
+	exchange_init(x);
+	x->client_setup.encrypts = x->donor_setup.encrypts = true;
+	x->client_setup.is_encrypted = clients;
+	x->donor_setup.is_encrypted = donors;
+	memset(x->client_setup.session, clients, WIRE_SESSION);
+	memset(x->donor_setup.session, donors, WIRE_SESSION);
+}
+
+static void a_man_in_the_middle_of_an_encrypted_connection_is_found_out(void **state)
+{
+	struct proof_exchange x;
+
+	(void)state;
+	encrypt(&x, 1, 1);
+	run_exchange(&x);
+	assert_true(both_done(&x));
+	encrypt(&x, 1, 2);
+	run_exchange(&x);
+	assert_int_equal(x.donor_ret, -EKEYREJECTED);
+	encrypt(&x, 1, 0);
+	run_exchange(&x);
+	assert_int_equal(x.donor_ret, -EKEYREJECTED);
+	encrypt(&x, 0, 1);
+	run_exchange(&x);
+	assert_int_equal(x.donor_ret, -EKEYREJECTED);
+}
+
+/* Each device believes that the other does not encrypt. */
+static void suppressed_encryption_is_found_out(void **state)
+{
+	struct proof_exchange x;
+
+	(void)state;
+	encrypt(&x, 0, 0);
+	run_exchange(&x);
+	assert_int_equal(x.client_ret, -EKEYREJECTED);
+	assert_int_equal(x.client.state, WEIR_HANDSHAKE_FAILED);
+	assert_non_null(strstr(x.client.why, "suppresses encryption"));
+	encrypt(&x, 0, 0);
+	x.tampered = CHALLENGE;
+	x.at = offsetof(struct wire_handshake_challenge, flags);
+	run_exchange(&x);
+	assert_false(both_done(&x));
+	encrypt(&x, 0, 0);
+	x.client_setup.encrypts = false;
+	run_exchange(&x);
+	assert_true(both_done(&x));
+	encrypt(&x, 0, 0);
+	x.donor_setup.encrypts = false;
+	run_exchange(&x);
+	assert_true(both_done(&x));
+}
+
 static void another_session_or_channel_than_asked_for_is_refused(void **state)
 {
 	struct proof_exchange x;
@@ -692,6 +747,8 @@ int main(void)
 		cmocka_unit_test(no_message_can_be_cut),
 		cmocka_unit_test(a_proof_to_one_service_is_none_to_another),
 		cmocka_unit_test(a_relay_between_two_qps_is_found_out),
+		cmocka_unit_test(a_man_in_the_middle_of_an_encrypted_connection_is_found_out),
+		cmocka_unit_test(suppressed_encryption_is_found_out),
 		cmocka_unit_test(another_session_or_channel_than_asked_for_is_refused),
 		cmocka_unit_test(a_proof_played_back_is_worth_nothing),
 		cmocka_unit_test(a_welcome_played_back_is_worth_nothing),

@@ -19,7 +19,7 @@
 
 ENDS_WITH(weir_session_options, tuning);
 ENDS_WITH(weir_session_tuning, poll_percent_max);
-ENDS_WITH(weir_session_info, unlocked);
+ENDS_WITH(weir_session_info, encryption);
 ENDS_WITH(weir_donor_state, regions);
 ENDS_WITH(weir_region_entry, flags);
 ENDS_WITH(weir_donor_options, reserve);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "lib/conn/wire.h"
+
+/* As softnic/wire/far_seal.h declares them. */
+static struct {
+	void (*ask)(struct ibv_qp *qp);
+	const char *(*state)(struct ibv_qp *qp, uint8_t *session, int *can);
+} device;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find(const char *name, void *function)
+{
+	void *found = dlsym(RTLD_DEFAULT, name);
+
+	memcpy(function, &found, sizeof(found));
+}
+
+static void find_all(void)
+{
+	find("softnic_seal_ask", &device.ask);
+	find("softnic_seal_state", &device.state);
+}
+
+static const char *state_of(struct ibv_qp *qp, uint8_t session[static WIRE_SESSION], int *can)
+{
+	*can = 0;
+	pthread_once(&once, find_all);
+	return device.state ? device.state(qp, session, can) : NULL;
+}
+
+void weir_wire_ask(struct ibv_qp *qp)
+{
+	pthread_once(&once, find_all);
+	if (device.ask)
+		device.ask(qp);
+}
+
+const char *weir_wire_cipher(struct ibv_qp *qp)
+{
+	uint8_t session[WIRE_SESSION];
+	int can;
+
+	return state_of(qp, session, &can);
+}
+
+void weir_wire_bind(struct weir_handshake_setup *setup)
+{
+	const char *cipher;
+	int can;
+
+	if (!setup->qp)
+		return;
+	cipher = state_of(setup->qp, setup->session, &can);
+	setup->encrypts = can;
+	setup->is_encrypted = cipher && strcmp(cipher, "none");
+}
