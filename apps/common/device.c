@@ -206,6 +206,19 @@ static void say_devices(void)
 		ibv_free_device_list(list);
 }
 
+int device_leave_clear(const char *cmd)
+{
+	const char *others = getenv("WEIR_SOFTNIC");
+	char *all;
+	int rc;
+
+	if (asprintf(&all, "%s%sencrypt=0", others ? others : "", others && *others ? "," : "") < 0)
+		return failure(cmd, "out of memory");
+	rc = setenv("WEIR_SOFTNIC", all, 1);
+	free(all);
+	return rc ? failure(cmd, "out of memory") : 0;
+}
+
 int device_choose(const char *cmd, const char *wanted, const char **device)
 {
 	char first[NAME_BYTES];

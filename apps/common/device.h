@@ -36,6 +36,11 @@ void device_init(int argc, char **argv);
  */
 int device_choose(const char *cmd, const char *wanted, const char **device);
 
+/*
+ * Has softnic encrypt nothing; before device_choose(). Return: 0 or an exit status after a message.
+ */
+int device_leave_clear(const char *cmd);
+
 /* Whether device_choose() has chosen softnic. */
 bool device_is_softnic(void);
 

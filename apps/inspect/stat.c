@@ -152,6 +152,8 @@ static void print_donor(const struct weir_session_info *session,
 {
 	printf("donor        %s\n", session->peer);
 	printf("device       %s\n", session->device);
+	if (*session->encryption)
+		printf("encryption   %s\n", session->encryption);
 	printf("incarnation  %016" PRIx64 "\n", state->incarnation);
 	printf("memory       %s of %s lent\n", size_format(state->lent_bytes).text,
 	       size_format(state->memory_bytes).text);
@@ -171,6 +173,7 @@ static void print_donor_json(const struct weir_session_info *session,
 	json_begin(&json, stdout);
 	json_string(&json, "donor", session->peer);
 	json_string(&json, "device", session->device);
+	json_string(&json, "encryption", session->encryption);
 	json_string(&json, "incarnation", incarnation);
 	json_uint(&json, "memory_bytes", state->memory_bytes);
 	json_uint(&json, "lent_bytes", state->lent_bytes);

@@ -40,7 +40,7 @@ static const char usage[] =
 	"Usage: weir serve [OPTION...]\n"
 	"Lends this machine's memory until stopped by a signal: to weir mount as a file system,\n"
 	"and to programs of libweir as regions. The memory is volatile: it ends with this\n"
-	"process. RDMA does not encrypt.\n";
+	"process. softnic encrypts between hosts if there is a key; other devices do not.\n";
 
 static const char notes[] =
 	"Prints \"ready ADDR:PORT\" on standard output once it listens; everything else goes to\n"
@@ -58,7 +58,7 @@ struct serve {
 	struct weir_key *key[KEYS_MAX];
 	enum weir_log_level log_level;
 	unsigned int nr_keys, key_clients, cpu_percent, keepalive;
-	bool reserve, no_reserve, no_huge_pages, json;
+	bool reserve, no_reserve, no_huge_pages, no_encrypt, json;
 	struct metrics_options metrics;
 	struct metrics_server *metrics_server;
 	struct fs_tenants tenants;
@@ -117,6 +117,8 @@ static const struct cmdline_option serve_options[] = {
 	  CMDLINE_FLAG(struct serve, no_reserve) },
 	{ "no-huge-pages", 0, NULL, "do not use the system's reserved huge pages",
 	  CMDLINE_FLAG(struct serve, no_huge_pages) },
+	{ "no-encrypt", 0, NULL, "softnic: exchange packets in clear text with other hosts",
+	  CMDLINE_FLAG(struct serve, no_encrypt) },
 	{ "log-level", 0, "LEVEL", "error, warning, info (the default) or debug",
 	  CMDLINE_CHOICE(struct serve, log_level, log_level_names) },
 	{ "json", 'j', NULL, "print the ready line as JSON", CMDLINE_FLAG(struct serve, json) },
@@ -490,6 +492,8 @@ int cmd_serve(int argc, char **argv)
 	if (!serve.pool && (serve.domain || serve.name))
 		return usage_error(argv[0], "--domain and --name need --pool");
 	log_set_level(serve.log_level);
+	if (serve.no_encrypt && device_leave_clear(argv[0]))
+		return EXIT_FAILURE;
 	status = device_choose(argv[0], serve.wanted, &serve.device);
 	if (!status)
 		status = load_keys(&serve);

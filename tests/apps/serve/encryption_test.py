@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""A donor and its clients on two hosts, which are network namespaces: encrypted if there is a key,
+in clear text if an end wants that, and refused if an attacker suppresses the encryption.
+
+encryption_test.py WEIR SUPPRESS
+
+SUPPRESS is a library that loses what two softnics agree by.
+
+Skips without namespaces.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WEIR, SUPPRESS = (os.path.abspath(path) for path in sys.argv[1:3])
+del sys.argv[1:3]
+PATIENCE = 100
+DONOR, CLIENT = "h1", "h2"
+CIPHER = r"AES-256-GCM|ChaCha20-Poly1305"
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def net(*arguments):
+    return subprocess.run([WEIR, "lab", "net", *arguments], capture_output=True, text=True,
+                          check=False, timeout=PATIENCE)
+
+
+def on(host, *words, **variables):
+    environment = {"WEIR_DEVICE": "softnic", **variables}
+    return [WEIR, "lab", "net", "run", host, "--", "env",
+            *(f"{name}={value}" for name, value in environment.items()), WEIR, *words]
+
+
+class Encryption(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        os.environ["WEIR_NET"] = f"key{os.getpid()}"
+        cls.addClassCleanup(net, "down")
+        up = net("up", "2")
+        if up.returncode:
+            raise unittest.SkipTest(f"no namespaces: {up.stderr.strip()}")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.key = f"{folder.name}/key"
+        subprocess.run([WEIR, "key", "new", self.key], check=True, capture_output=True)
+
+    def serve(self, *options, **variables):
+        """Start a donor. Return its address and its log, a file."""
+        log = tempfile.TemporaryFile("w+")
+        self.addCleanup(log.close)
+        donor = subprocess.Popen(
+            on(DONOR, "serve", "--listen", "10.77.0.1:0", "--memory", "64M", "--no-reserve",
+               "--key", self.key, *options, **variables),
+            text=True, stdout=subprocess.PIPE, stderr=log)
+        self.addCleanup(donor.stdout.close)
+        self.addCleanup(donor.wait)
+        self.addCleanup(donor.kill)
+        return donor.stdout.readline().split()[1], log
+
+    def stat(self, address, **variables):
+        return subprocess.run(
+            on(CLIENT, "stat", "--json", "--key", self.key, address, **variables),
+            capture_output=True, text=True, check=False, timeout=PATIENCE)
+
+    def expect(self, cipher, *options, **variables):
+        address, log = self.serve(*options)
+        done = self.stat(address, **variables)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(json.loads(done.stdout)["encryption"], f"^({cipher})$")
+        log.seek(0)
+        self.assertTrue(re.search(f"joined .*encryption=({cipher})\\b", log.read()))
+
+    def test_a_key_encrypts(self):
+        self.expect(CIPHER)
+
+    def test_a_lossy_network_encrypts_too(self):
+        self.expect(CIPHER, WEIR_SOFTNIC="loss=10,reorder=10,duplicate=5,seed=5")
+
+    def test_the_donor_can_leave_encryption_off(self):
+        self.expect("none", "--no-encrypt")
+
+    def test_the_client_can_leave_encryption_off(self):
+        self.expect("none", WEIR_SOFTNIC="encrypt=0")
+
+    def test_suppressed_encryption_is_noticed(self):
+        address, _ = self.serve(LD_PRELOAD=SUPPRESS)
+        for _ in range(10):  # on a busy machine the donor's limit of time may end a handshake first
+            done = self.stat(address, LD_PRELOAD=SUPPRESS)
+            self.assertNotEqual(done.returncode, 0)
+            if "suppresses encryption" in done.stderr:
+                return
+        self.fail(done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
