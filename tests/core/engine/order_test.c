@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "core/base/rng.h"
 #include "core/engine/order_hash.h"
 #include "core/engine/order.h"
 
@@ -144,8 +145,7 @@ static void giving_up_the_middle(void **state)
 
 static uint64_t dice(uint64_t *state, uint64_t sides)
 {
-	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
-	return (*state >> 33) % sides;
+	return weir_rng_scale(weir_rng_next(state), sides);
 }
 
 static bool by_hand_blocks(const struct weir_order_node *a, const struct weir_order_node *b)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/rng.h"
 #include "core/sched/sched.h"
 
 #define KIB 1024u
@@ -824,8 +825,7 @@ struct judge {
 
 static uint32_t draw(struct judge *j, uint32_t below)
 {
-	j->seed = j->seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(j->seed >> 33) % below;
+	return (uint32_t)weir_rng_scale(weir_rng_next(&j->seed), below);
 }
 
 static const struct weir_sched_class *class_of(const struct judge *j, unsigned int i)

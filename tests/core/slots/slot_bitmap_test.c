@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "core/base/rng.h"
 #include "tests/support/engine_bench.h"
 #include "core/slots/slot_bitmap.h"
 
@@ -44,10 +45,7 @@ struct pool {
 
 static uint64_t random_below(uint64_t *state, uint64_t n)
 {
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * 2685821657736338717ull % n;
+	return weir_rng_scale(weir_rng_next(state), n);
 }
 
 static void land_one(struct pool *p)

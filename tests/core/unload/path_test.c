@@ -2,6 +2,7 @@
 /* Which small writes each policy unloads. */
 #include <stdlib.h>
 
+#include "core/base/rng.h"
 #include "tests/support/engine_bench.h"
 
 #define COUNTERS 4096u
@@ -13,8 +14,7 @@ static uint64_t random_state;
 
 static uint64_t random_below(uint64_t bound)
 {
-	random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
-	return (random_state >> 33) % bound;
+	return weir_rng_scale(weir_rng_next(&random_state), bound);
 }
 
 struct path_table {

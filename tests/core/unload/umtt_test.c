@@ -2,6 +2,7 @@
 /* The checks of the target's CPU, and the CPU budget. */
 #include <stdlib.h>
 
+#include "core/base/rng.h"
 #include "core/unload/cpu_budget.h"
 #include "core/unload/umtt.h"
 #include "tests/support/engine_bench.h"
@@ -88,14 +89,14 @@ static void it_is_a_map_however_tags_come_and_go(void **state)
 {
 	struct weir_umtt_entry naive[TAGS] = { 0 };
 	struct weir_umtt m = umtt_new();
-	uint64_t random = 1;
+	uint64_t rng_state = 1;
 	uint32_t i, count = 0;
 
 	(void)state;
 	for (i = 0; i < ROUNDS; i++) {
 		struct weir_umtt_entry *at, entry = { .length = 16, .is_writable = true };
+		uint64_t random = weir_rng_next(&rng_state);
 
-		random = random * 6364136223846793005ull + 1442695040888963407ull;
 		entry.tag = (random >> 33) % TAGS;
 		entry.addr = random >> 40;
 		entry.owner = (random >> 60) & 1;

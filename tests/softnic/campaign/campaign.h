@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/rng.h"
+
 enum {
 	WORKERS_MAX = 4,
 	OPS_MAX = 48, /* per lane */
@@ -78,19 +80,9 @@ struct campaign_world {
 /* The judge announces a phase; the worker reports the phase as done. */
 enum campaign_phase { PHASE_OPEN, PHASE_CONNECT, PHASE_WORK, PHASE_CLOSE, PHASES };
 
-/* splitmix64 (Steele, Lea and Flood, OOPSLA 2014) */
-static inline uint64_t random_next(uint64_t *state)
-{
-	uint64_t x = *state += 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	return x ^ (x >> 31);
-}
-
 static inline uint32_t random_below(uint64_t *state, uint32_t n)
 {
-	return random_next(state) % n;
+	return weir_rng_next(state) % n;
 }
 
 /* Half of the lanes are RC. */

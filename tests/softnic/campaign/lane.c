@@ -39,7 +39,7 @@ static uint32_t think_of_length(struct campaign_connection *c, enum op_kind kind
 static void think_of(struct campaign_connection *c, struct campaign_op *op)
 {
 	op->kind = think_of_kind(c);
-	op->fill = random_next(&c->random);
+	op->fill = weir_rng_next(&c->random);
 	op->length = think_of_length(c, op->kind);
 	op->offset =
 		COUNTER_BYTES + random_below(&c->random, ZONE - COUNTER_BYTES - op->length + 1);

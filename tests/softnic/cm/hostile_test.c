@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "cm_fixture.h"
+#include "core/base/rng.h"
 #include "softnic/cm/msg.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
@@ -19,8 +20,7 @@ static uint64_t state_of_the_die;
 
 static unsigned int dice(unsigned int sides)
 {
-	state_of_the_die = state_of_the_die * 6364136223846793005ull + 1442695040888963407ull;
-	return (state_of_the_die >> 33) % sides;
+	return (unsigned int)weir_rng_scale(weir_rng_next(&state_of_the_die), sides);
 }
 
 static socklen_t name(struct sockaddr_un *un, const char *space, uint16_t port)

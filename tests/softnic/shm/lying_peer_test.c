@@ -11,14 +11,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "core/base/rng.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/qp/qp.h"
 #include "tests/support/verbs_puppet.h"
 
 static uint32_t next_random(uint64_t *state)
 {
-	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
-	return *state >> 33;
+	return weir_rng_next(state) >> 32;
 }
 
 /*

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "core/base/rng.h"
 #include "softnic/qp/qp.h"
 #include "tests/support/verbs_puppet.h"
 
@@ -19,8 +20,7 @@ enum { ROUNDS = 300 };
 
 static uint32_t next_random(uint64_t *state)
 {
-	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
-	return *state >> 33;
+	return weir_rng_next(state) >> 32;
 }
 
 /* The scribbler is the honest end's peer, and so has the same mappings as a hostile process. */
