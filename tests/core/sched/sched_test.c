@@ -1025,6 +1025,9 @@ static void judge_turn(struct judge *j)
 	for (i = 0; i < j->wire.nr_senders; i++)
 		if (j->wire.senders[i].flow.bundle->class == flow->bundle->class)
 			j->posted[i] = 0;
+	/* A class that goes and comes again between two posts has begun to wait anew. */
+	if (!class_could_post(j, flow->bundle->class))
+		j->passed[flow->bundle->class] = 0;
 }
 
 /* Flows use several QPs: WRs may arrive in another order than posted. */
