@@ -67,6 +67,22 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 	return rc;
 }
 
+/* Prints @text as a JSON string. */
+static void print_string(FILE *file, const char *text)
+{
+	fputc('"', file);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		/* A byte beyond ASCII may be no UTF-8, which JSON must be. */
+		if (c < ' ' || c > '~' || c == '"' || c == '\\')
+			fprintf(file, "\\u%04x", c);
+		else
+			fputc(c, file);
+	}
+	fputc('"', file);
+}
+
 /* One line in one write, because many processes may append to the file. */
 __attribute__((destructor)) static void report(void)
 {
@@ -82,8 +98,8 @@ __attribute__((destructor)) static void report(void)
 		return;
 	}
 	verbs_count_read(&now);
-	fprintf(file, "{\"pid\": %d, \"program\": \"%s\"", (int)getpid(),
-		program_invocation_short_name);
+	fprintf(file, "{\"pid\": %d, \"program\": ", (int)getpid());
+	print_string(file, program_invocation_short_name);
 #define PRINT(name, help) fprintf(file, ", \"" #name "\": %llu", (unsigned long long)now.name);
 	VERBS_COUNTERS(PRINT)
 #undef PRINT

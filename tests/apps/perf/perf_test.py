@@ -55,8 +55,8 @@ class Donor:
 
     def perf(self, *options, **more):
         key = ["--key", KEY] if KEY else []
-        return subprocess.run([WEIR, "perf", *key, *options, self.address],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        return subprocess.run(['my "weir"', "perf", *key, *options, self.address],
+                              executable=WEIR, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=HAS_MORE_TIME, env=environment(**more))
 
 
@@ -215,7 +215,9 @@ class Counts(WithDonor):
             said = self.measured("--ops", ops, "--threads", "4", "--depth", "16", "--op", "mix",
                                  "--batching", batching, WEIR_COUNT=file.name,
                                  LD_PRELOAD=PRELOAD or COUNT)
-            return said, json.loads(file.read().splitlines()[-1])
+            counts = json.loads(file.read().splitlines()[-1])
+            self.assertEqual(counts["program"], 'my "weir"')
+            return said, counts
 
     def test_counts_equal_those_at_the_verbs_boundary(self):
         for batching in ("single", "hybrid"):
