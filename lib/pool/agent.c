@@ -203,7 +203,10 @@ static int work(struct weir_pool_agent *a, bool *restarts, struct weir_error *er
 	return rc;
 }
 
-/* Sleeps until the map changes, the lease must be kept, or the coordinator has something to do. */
+/*
+ * Sleeps until the map changes, the lease must be kept, or the coordinator has something to do. While
+ * the store is silent, only time helps: of a map that is gone, a wait says at once that it changed.
+ */
 static void rest(struct weir_pool_agent *a)
 {
 	uint64_t now_ns = weir_now_ns(), until_ns = now_ns + a->map.lease_ms / 3 * WEIR_NS_PER_MS;
@@ -214,7 +217,8 @@ static void rest(struct weir_pool_agent *a)
 	if (a->lead.token)
 		due_ns = weir_pool_coordinator_deadline_ns(&a->lead.coordinator, &a->map, now_ns);
 	ms = (unsigned int)weir_poll_ms(due_ns < until_ns ? due_ns : until_ns);
-	rc = weir_pool_client_wait(a->client, &a->map, ms ? ms : 1, NULL);
+	rc = a->is_silent ? -EHOSTUNREACH :
+			    weir_pool_client_wait(a->client, &a->map, ms ? ms : 1, NULL);
 	if (rc && rc != -ETIMEDOUT)
 		nanosleep(&(struct timespec){ .tv_nsec = RETRY_MS * WEIR_NS_PER_MS }, NULL);
 }
