@@ -204,8 +204,8 @@ static int work(struct weir_pool_agent *a, bool *restarts, struct weir_error *er
 }
 
 /*
- * Sleeps until the map changes, the lease must be kept, or the coordinator has something to do. While
- * the store is silent, only time helps: of a map that is gone, a wait says at once that it changed.
+ * Sleeps until the map changes, the lease must be kept, or the coordinator has something to do.
+ * While the store is silent, it sleeps for a moment: a wait for a map that is gone ends at once.
  */
 static void rest(struct weir_pool_agent *a)
 {

@@ -56,8 +56,9 @@ class Donor:
     def perf(self, *options, **more):
         key = ["--key", KEY] if KEY else []
         return subprocess.run(['my "weir"', "perf", *key, *options, self.address],
-                              executable=WEIR, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=HAS_MORE_TIME, env=environment(**more))
+                              executable=WEIR, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=HAS_MORE_TIME,
+                              env=environment(**more))
 
 
 class WithDonor(unittest.TestCase):
