@@ -208,6 +208,29 @@ static inline void weir_window_give(struct weir_window *w, uint32_t bytes)
 }
 
 /**
+ * weir_window_lend() - claim room for work requests that others post
+ * @w: an initialised window without a policy
+ * @bytes: in flight at most
+ * @wrs: in flight at most
+ *
+ * The caller has made sure that there is room, and owes a weir_window_unlend() with the same
+ * arguments.
+ */
+static inline void weir_window_lend(struct weir_window *w, uint32_t bytes, uint32_t wrs)
+{
+	w->bytes += bytes;
+	w->wrs += wrs;
+}
+
+static inline void weir_window_unlend(struct weir_window *w, uint32_t bytes, uint32_t wrs)
+{
+	if (weir_bug(wrs > w->wrs || bytes > w->bytes))
+		return;
+	w->bytes -= bytes;
+	w->wrs -= wrs;
+}
+
+/**
  * weir_window_leave() - leave the line
  * @waiter: in line or not
  *
