@@ -69,6 +69,7 @@ static void init_lists(struct weir_session *session)
 	weir_list_init(&session->done);
 	session->to_notify_tail = &session->to_notify;
 	weir_list_init(&session->active);
+	weir_list_init(&session->lanes.link);
 	weir_list_init(&session->scq);
 	weir_list_init(&session->scq_due);
 	weir_list_init(&session->live_requests);
@@ -148,6 +149,7 @@ void weir_session_free(struct weir_session *session)
 	weir_stats_shm_close(session->stats_shm, session->stats_shm_fd);
 	pthread_mutex_destroy(&session->hold_lock);
 	weir_unload_tx_fini(session);
+	weir_lanes_fini(session);
 	free(session->wrs);
 	free(session->device);
 	free(session);
@@ -156,7 +158,8 @@ void weir_session_free(struct weir_session *session)
 /* The engine needs the NIC's window, and the NIC is known only after resolving the route. */
 static int engine_init(struct weir_session *session)
 {
-	unsigned int nr_wrs = session->options.channels * session->tuning.depth + WIRE_UNLOAD_SLOTS;
+	unsigned int nr_wrs = session->options.channels * (session->tuning.depth + WEIR_LANE_WRS) +
+			      WIRE_UNLOAD_SLOTS;
 	enum weir_batching batching = session->tuning.batching;
 	bool merge = batching == WEIR_BATCHING_MERGE || batching == WEIR_BATCHING_HYBRID;
 	bool chain = batching == WEIR_BATCHING_DOORBELL || batching == WEIR_BATCHING_HYBRID;

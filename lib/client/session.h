@@ -27,6 +27,7 @@
 #include "lib/client/message/call.h"
 #include "lib/client/session_keepalive.h"
 #include "lib/client/stats_shm.h"
+#include "lib/client/channel/lanes.h"
 #include "lib/client/channel/session_link.h"
 #include "lib/client/message/message.h"
 #include "lib/client/channel/nic.h"
@@ -71,6 +72,7 @@ enum weir_session_state {
  * @nic: the session's device
  * @engine, @wrs: the pipeline, and its WRs
  * @links, @nr_links: the channels
+ * @lanes: channels lent to threads
  * @id, @incarnation, @quota_bytes: from the donor's WELCOME
  * @address: of the donor; @peer: the same as "address:port"
  * @cqs, @nr_cqs: send CQs of the channels: @own_cqs, or the NIC's; the last one belongs to @unload
@@ -122,6 +124,7 @@ struct weir_session {
 	struct weir_wr *wrs;
 	struct weir_session_link links[WEIR_CHANNEL_MAX];
 	unsigned int nr_links;
+	struct weir_session_lanes lanes;
 
 	uint64_t id;
 	uint64_t incarnation;

@@ -86,6 +86,7 @@ static struct weir_nic *nic_alloc(void)
 	if (!n)
 		return NULL;
 	weir_combine_init(&n->combine);
+	weir_list_init(&n->lent);
 	return n;
 }
 

@@ -24,6 +24,7 @@
  *	combine.h. Innermost except for locks of queues and pools; not held in callbacks
  * @combine: submitted requests that no engine knows yet, links whose posts without the lock have
  *	returned, and sessions that may have requests to post
+ * @lent: sessions whose lanes are lent: lanes.h. @is_lent: there are some
  * @crowd: above 0 while threads find the lock taken; counts posted chains down; atomic to write
  * @wakes, @nr_wakes: futexes to wake when the lock is given back: see weir_combine_wake()
  * @context: the connection manager's, alive while a session has a connection
@@ -43,6 +44,8 @@
 struct weir_nic {
 	struct weir_mutex lock;
 	struct weir_combine combine;
+	struct weir_list lent;
+	bool is_lent;
 	uint32_t crowd;
 	uint32_t *wakes[WEIR_WAKES_MAX];
 	unsigned int nr_wakes;

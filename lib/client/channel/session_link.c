@@ -131,8 +131,7 @@ static uint32_t post_chain(struct ibv_qp *qp, struct verbs_chain *chain)
 	return (uint32_t)(bad - chain->wrs);
 }
 
-/* Gives the WRs from @wr on back to the engine: they were not posted. */
-static void give_back(struct weir_session *session, struct weir_wr *wr)
+void weir_session_link_give_back(struct weir_session *session, struct weir_wr *wr)
 {
 	struct weir_wr *next;
 
@@ -155,7 +154,7 @@ void weir_session_link_post(struct weir_session_link *link, struct weir_wr *firs
 	if (posted)
 		first = weir_session_link_add_in_flight(link, first, posted);
 	weir_session_links_publish_window(session);
-	give_back(session, first);
+	weir_session_link_give_back(session, first);
 }
 
 bool weir_session_link_may_unlock(const struct weir_session_link *link, const struct weir_wr *first)
@@ -340,12 +339,14 @@ void weir_session_link_end_post(struct weir_session_link *link)
 	struct weir_session *session = link->session;
 	struct weir_wr *rest;
 
+	if (!link->core.is_posting)
+		return;
 	set_posting(link, false);
 	rest = weir_link_end_post(&link->core, link->posting, link->posted);
 	link->cq->in_flight += link->posted;
 	session->counters->work_requests += link->posted;
 	weir_session_links_publish_window(session);
-	give_back(session, rest);
+	weir_session_link_give_back(session, rest);
 	if (link->core.state != WEIR_LINK_UP) {
 		if (weir_link_needs_drain(&link->core))
 			post_drain_wr(link);

@@ -79,6 +79,9 @@ bool weir_session_link_may_unlock(const struct weir_session_link *link,
  */
 void weir_session_link_post_unlocked(struct weir_session_link *link, struct weir_wr *first);
 
+/* Gives the WRs from @wr on back to the engine: they were not posted. */
+void weir_session_link_give_back(struct weir_session *session, struct weir_wr *wr);
+
 /* Ends the post of a link taken from the NIC's inbox. */
 void weir_session_link_end_post(struct weir_session_link *link);
 

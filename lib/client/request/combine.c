@@ -48,6 +48,13 @@ static void poll_and_dispatch(struct weir_session *session, uint64_t now_ns)
 	weir_dispatch_locked(session);
 }
 
+/* Lends the lanes of @session, if threads want the lock. The caller unlocks next. */
+static inline void offer_lanes(struct weir_nic *nic, struct weir_session *session)
+{
+	if (__atomic_load_n(&nic->crowd, __ATOMIC_RELAXED))
+		weir_lanes_offer(session);
+}
+
 /*
  * Serves one session, if any is active. May give the lock up meanwhile. Return: true if the caller
  * holds the lock.
@@ -68,9 +75,11 @@ static bool run_first_session(struct weir_nic *nic, const struct weir_session *m
 		weir_combine_activate(&nic->combine, link);
 	} else if (session == mine) {
 		poll_and_dispatch(session, weir_now_ns());
+		offer_lanes(nic, session);
 	} else {
 		weir_pump_leave_to_waiters(session);
 		weir_dispatch_later(session);
+		offer_lanes(nic, session);
 	}
 	return true;
 }
@@ -139,6 +148,7 @@ static void run_combiner(struct weir_nic *nic, const struct weir_session *mine)
 void weir_combine_lock(struct weir_nic *nic)
 {
 	weir_mutex_lock(&nic->lock);
+	weir_lanes_recall(nic);
 	weir_combine_drain_inbox(nic);
 }
 
@@ -162,6 +172,7 @@ void weir_combine_ended(struct weir_nic *nic, struct weir_session *session)
 		run_combiner(nic, session);
 		return;
 	}
+	offer_lanes(nic, session);
 	weir_mutex_unlock(&nic->lock);
 	if (!weir_combine_may_leave(&nic->combine.inbox, false) && weir_combine_trylock(nic))
 		run_combiner(nic, session);
@@ -179,6 +190,11 @@ void weir_combine_enqueue(struct weir_nic *nic, struct weir_inbox_node *newest,
 			  struct weir_inbox_node *oldest, struct weir_session *session)
 {
 	weir_inbox_push_all(&nic->combine.inbox, newest, oldest);
+	weir_combine_serve(nic, session);
+}
+
+void weir_combine_serve(struct weir_nic *nic, struct weir_session *session)
+{
 	if (weir_dispatch_nic != nic && weir_combine_trylock(nic))
 		run_combiner(nic, session);
 }

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include "lib/client/request/dispatch.h"
+#include "lib/client/channel/lanes.h"
 #include "lib/client/channel/nic.h"
 
 #define WEIR_CROWD_CHAINS 64 /* chains posted after a thread found the lock taken */
@@ -22,7 +23,7 @@
 struct weir_request;
 struct weir_session;
 
-/* Takes the lock and drains the inbox. */
+/* Takes the lock, all lanes back, and drains the inbox. */
 void weir_combine_lock(struct weir_nic *nic);
 
 /*
@@ -55,7 +56,7 @@ static inline void weir_combine_note_crowd(struct weir_nic *nic)
 }
 
 /*
- * Takes the lock and drains the inbox, unless the lock is held: the holder checks when unlocking.
+ * As weir_combine_lock(), unless the lock is held: the holder checks the inbox when unlocking.
  */
 static inline bool weir_combine_trylock(struct weir_nic *nic)
 {
@@ -63,6 +64,8 @@ static inline bool weir_combine_trylock(struct weir_nic *nic)
 		weir_combine_note_crowd(nic);
 		return false;
 	}
+	if (__builtin_expect(nic->is_lent, false))
+		weir_lanes_recall(nic);
 	if (weir_inbox_may_have(&nic->combine.inbox))
 		weir_combine_drain_inbox(nic);
 	return true;
@@ -102,5 +105,8 @@ void weir_combine_admit(struct weir_nic *nic, struct weir_request *request,
 			struct weir_session *session);
 void weir_combine_enqueue(struct weir_nic *nic, struct weir_inbox_node *newest,
 			  struct weir_inbox_node *oldest, struct weir_session *session);
+
+/* Serves the inbox and the lanes, unless another thread does. Context: without the lock. */
+void weir_combine_serve(struct weir_nic *nic, struct weir_session *session);
 
 #endif

@@ -13,6 +13,7 @@
 #include "lib/client/request/queue.h"
 #include "lib/client/memory/region.h"
 #include "lib/client/request/request.h"
+#include "lib/client/request/waiter.h"
 #include "lib/client/session.h"
 
 /* On the path of each request: a call costs more than these functions do. */
@@ -37,6 +38,17 @@ static inline void weir_prepare_date(struct weir_request *request, uint64_t now_
 		timeout_ns = request->session->options.timeout_ns;
 	request->submitted_ns = now_ns;
 	request->req.deadline_ns = weir_after_ns(request->submitted_ns, timeout_ns);
+}
+
+/* From now on a thread must poll for the completion. Context: with nic->lock held. */
+static WEIR_ALWAYS_INLINE void weir_prepare_count(struct weir_request *request)
+{
+	struct weir_session *session = request->session;
+
+	if (weir_request_has_waiter(request))
+		weir_waiter_begin(session);
+	else
+		session->owed = true;
 }
 
 static inline bool weir_prepare_for_queue(const struct weir_completion *completion)

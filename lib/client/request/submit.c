@@ -17,24 +17,13 @@ static WEIR_ALWAYS_INLINE void count_request(struct weir_session *session,
 		weir_bounce_count(session, mode, bytes);
 }
 
-/* From now on a thread must poll for the completion. */
-static WEIR_ALWAYS_INLINE void count_submit(struct weir_request *request)
-{
-	struct weir_session *session = request->session;
-
-	if (weir_request_has_waiter(request))
-		weir_waiter_begin(session);
-	else
-		session->owed = true;
-}
-
 /* The submitting call may have returned already: failures are reported by the completion. */
 void weir_request_admit(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 	int rc = -ENOTCONN;
 
-	count_submit(request);
+	weir_prepare_count(request);
 	weir_list_add_tail(&session->live_requests, &request->link);
 	if (weir_session_is_usable(session))
 		rc = weir_engine_submit(&session->engine, &request->req, request->submitted_ns);
@@ -62,7 +51,7 @@ static WEIR_ALWAYS_INLINE void record_posted(struct weir_request *request, struc
 {
 	struct weir_session *session = request->session;
 
-	count_submit(request);
+	weir_prepare_count(request);
 	weir_prepare_date(request, weir_now_ns());
 	weir_fastpath_start_timer(&session->engine, wr, request->submitted_ns);
 	weir_session_links_publish_window(session);
@@ -203,6 +192,8 @@ static WEIR_ALWAYS_INLINE int transfer_locked(struct weir_region *region, enum w
 	struct weir_request *request = weir_prepare_get(session, true);
 	int rc = -ENOMEM;
 
+	if (!iov->memory)
+		__builtin_unreachable(); /* is_locked_first(): two instructions fewer */
 	if (request) {
 		request->req.op = op;
 		rc = weir_prepare(request, region, offset, iov, 1, completion, out, false);
@@ -224,14 +215,54 @@ static WEIR_ALWAYS_INLINE bool is_locked_first(struct weir_region *region,
 	return iovcnt == 1 && iov && iov->memory && weir_combine_begin(region->session->nic);
 }
 
+static WEIR_ALWAYS_INLINE int transfer_by_engine(struct weir_region *region, enum weir_op op,
+						 uint64_t offset, const struct weir_iov *iov,
+						 unsigned int iovcnt,
+						 const struct weir_completion *completion,
+						 struct weir_request **out)
+{
+	if (is_locked_first(region, iov, iovcnt))
+		return transfer_locked(region, op, offset, iov, completion, out);
+	return transfer_with(region, op, offset, iov, iovcnt, 0, 0, completion, out);
+}
+
+static bool lane_takes(struct weir_region *region, enum weir_op op, uint64_t offset,
+		       const struct weir_iov *iov, unsigned int iovcnt,
+		       const struct weir_completion *completion, struct weir_request **out)
+{
+	const struct weir_transfer transfer = {
+		.direction = op == WEIR_OP_READ ? WEIR_READ : WEIR_WRITE,
+		.region = region,
+		.offset = offset,
+		.iov = iov,
+		.iovcnt = iovcnt,
+		.completion = *completion,
+		.request = out,
+	};
+
+	return weir_lanes_transfer(region->session, &transfer, 1);
+}
+
+/* Out of line, as a last call: a thread alone has no lanes, and should not pay for them. */
+__attribute__((noinline)) static int transfer_by_lane(struct weir_region *region, enum weir_op op,
+						      uint64_t offset, const struct weir_iov *iov,
+						      unsigned int iovcnt,
+						      const struct weir_completion *completion,
+						      struct weir_request **out)
+{
+	if (lane_takes(region, op, offset, iov, iovcnt, completion, out))
+		return 0;
+	return transfer_by_engine(region, op, offset, iov, iovcnt, completion, out);
+}
+
 static WEIR_ALWAYS_INLINE int transfer(struct weir_region *region, enum weir_op op, uint64_t offset,
 				       const struct weir_iov *iov, unsigned int iovcnt,
 				       const struct weir_completion *completion,
 				       struct weir_request **out)
 {
-	if (is_locked_first(region, iov, iovcnt))
-		return transfer_locked(region, op, offset, iov, completion, out);
-	return transfer_with(region, op, offset, iov, iovcnt, 0, 0, completion, out);
+	if (weir_lanes_are_lent(region->session))
+		return transfer_by_lane(region, op, offset, iov, iovcnt, completion, out);
+	return transfer_by_engine(region, op, offset, iov, iovcnt, completion, out);
 }
 
 static WEIR_ALWAYS_INLINE int transfer_checked(struct weir_region *region, enum weir_op op,
@@ -268,6 +299,25 @@ static WEIR_ALWAYS_INLINE int transfer_one(const struct weir_transfer *t)
 				&t->completion, t->request);
 }
 
+/* As weir_transfer_async(). The first transfers may go by a lane. */
+static int transfer_many(const struct weir_transfer *transfers, unsigned int count,
+			 unsigned int *submitted)
+{
+	struct weir_session *session = transfers->region->session;
+	unsigned int done = 0;
+	int rc;
+
+	if (weir_lanes_are_lent(session) && weir_prepare_for_queue(&transfers->completion))
+		done = weir_lanes_transfer(session, transfers, count);
+	if (done == count) {
+		*submitted = count;
+		return 0;
+	}
+	rc = weir_transfers_enqueue(session, transfers + done, count - done, submitted);
+	*submitted += done;
+	return rc;
+}
+
 int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
 			unsigned int *submitted)
 {
@@ -285,7 +335,7 @@ int weir_transfer_async(const struct weir_transfer *transfers, unsigned int coun
 	*submitted = 0;
 	if (!count)
 		return 0;
-	return weir_transfers_enqueue(transfers->region->session, transfers, count, submitted);
+	return transfer_many(transfers, count, submitted);
 }
 
 /* The engine checks too, but only after the call has returned. */
@@ -347,15 +397,35 @@ int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *
  * Each branch has a completion of its own. The first one's address stays in this function, so the
  * compiler keeps its fields as constants: 15 instructions fewer before the post.
  */
-int weir_request_move_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
-			   const struct weir_iov *iov, unsigned int iovcnt,
-			   struct weir_waiter *waiter)
+static WEIR_ALWAYS_INLINE int move_by_engine(struct weir_region *region, enum weir_op op,
+					     uint64_t offset, const struct weir_iov *iov,
+					     unsigned int iovcnt, struct weir_waiter *waiter)
 {
 	if (is_locked_first(region, iov, iovcnt))
 		return transfer_locked(region, op, offset, iov,
 				       &(struct weir_completion){ .arg = waiter }, NULL);
 	return transfer_with(region, op, offset, iov, iovcnt, 0, 0,
 			     &(struct weir_completion){ .arg = waiter }, &waiter->request);
+}
+
+/* As transfer_by_lane(). */
+__attribute__((noinline)) static int move_by_lane(struct weir_region *region, enum weir_op op,
+						  uint64_t offset, const struct weir_iov *iov,
+						  unsigned int iovcnt, struct weir_waiter *waiter)
+{
+	if (lane_takes(region, op, offset, iov, iovcnt,
+		       &(struct weir_completion){ .arg = waiter }, NULL))
+		return 0;
+	return move_by_engine(region, op, offset, iov, iovcnt, waiter);
+}
+
+int weir_request_move_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
+			   const struct weir_iov *iov, unsigned int iovcnt,
+			   struct weir_waiter *waiter)
+{
+	if (weir_lanes_are_lent(region->session))
+		return move_by_lane(region, op, offset, iov, iovcnt, waiter);
+	return move_by_engine(region, op, offset, iov, iovcnt, waiter);
 }
 
 int weir_request_atomic_wait(struct weir_region *region, enum weir_op op, uint64_t offset,

@@ -102,9 +102,10 @@ struct posting_fixture {
 	unsigned int rounds; /* of all workers; atomic */
 };
 
-/* The threads of a crowd. */
+/* The threads of a crowd, which have no lanes. */
 static void be_crowded(struct posting_fixture *s)
 {
+	__atomic_store_n(&s->session->lanes.paused, CROWD, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->session->nic->crowd, CROWD, __ATOMIC_RELAXED);
 }
 

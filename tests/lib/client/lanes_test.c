@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib lanes; suites: lib parallel; devices: softnic; timeout: 180 */
+/*
+ * Lanes against a naive model, an array of bytes. Threads write and read pages, each by one of the
+ * ways into the library. A page's mutex covers the call and the model's turn, so that the model
+ * knows the order of the calls. The requests overlap in time all the same. The device completes
+ * some posts late, refuses parts of others, and loses links.
+ */
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/rng.h"
+#include "lib/client/session.h"
+#include "tests/support/libweir_fixture.h"
+
+#define PAGE 4096u
+#define PAGES 24u
+#define THREADS 4u
+#define DEPTH 8u
+#define ROUNDS 1500u
+#define FAILURES 3
+#define WAIT_MS 60000
+#define CROWD 1000
+
+/* What the device does; atomic. */
+static struct {
+	int (*post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+	int (*poll)(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+	unsigned int late, refused; /* of so many polls or posts, one finds nothing or is refused */
+	unsigned int polls, posts;
+} device;
+
+static bool is_turn(unsigned int *count, const unsigned int *every)
+{
+	unsigned int of = __atomic_load_n(every, __ATOMIC_RELAXED);
+
+	return of && !(__atomic_add_fetch(count, 1, __ATOMIC_RELAXED) % of);
+}
+
+/* Refuses the last WR. */
+static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct ibv_send_wr *before_last = NULL, *last;
+	int rc;
+
+	if (!is_turn(&device.posts, &device.refused))
+		return device.post(qp, wr, bad);
+	for (last = wr; last->next; last = last->next)
+		before_last = last;
+	if (!before_last) {
+		*bad = wr;
+		return ENOMEM;
+	}
+	before_last->next = NULL;
+	rc = device.post(qp, wr, bad);
+	before_last->next = last;
+	if (!rc)
+		*bad = last;
+	return ENOMEM;
+}
+
+static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+{
+	return is_turn(&device.polls, &device.late) ? 0 : device.poll(cq, count, wc);
+}
+
+struct lanes_fixture {
+	struct donor_process donor;
+	struct weir_session *session;
+	struct weir_region *region;
+	struct weir_memory *memory;
+	pthread_mutex_t locks[PAGES];
+	unsigned char model[PAGES]; /* the byte that fills the page */
+	unsigned char buffers[THREADS][DEPTH][PAGE];
+	bool has_atomics; /* an atomic may not be repeated after a failure */
+	unsigned int rounds, wrong; /* of all threads; atomic */
+};
+
+/* The next holder of the lock lends the lanes. */
+static void be_crowded(struct lanes_fixture *s)
+{
+	__atomic_store_n(&s->session->lanes.paused, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->session->nic->crowd, CROWD, __ATOMIC_RELAXED);
+}
+
+static struct lanes_fixture *open_all(void)
+{
+	const struct weir_session_options options = { .size = sizeof(options), .channels = 3 };
+	struct lanes_fixture *s = calloc(1, sizeof(*s));
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	unsigned int i;
+
+	assert_non_null(s);
+	device.late = device.refused = 0;
+	donor_process_start(&s->donor, "16777216", NULL);
+	s->session = session_to(&s->donor, &options);
+	assert_int_equal(weir_region_create(s->session, NULL, (uint64_t)PAGES * PAGE,
+					    WEIR_REGION_EXCLUSIVE, &s->region, NULL),
+			 0);
+	assert_int_equal(
+		weir_memory_register(s->session, s->buffers, sizeof(s->buffers), &s->memory, NULL),
+		0);
+	for (i = 0; i < PAGES; i++)
+		pthread_mutex_init(&s->locks[i], NULL);
+	assert_int_equal(weir_session_verbs(s->session, 0, &pd, &cq, &qp), 0);
+	if (pd->context->ops.post_send != post) {
+		device.post = pd->context->ops.post_send;
+		device.poll = pd->context->ops.poll_cq;
+		pd->context->ops.post_send = post;
+		pd->context->ops.poll_cq = poll_cq;
+	}
+	be_crowded(s);
+	return s;
+}
+
+static void close_all(struct lanes_fixture *s)
+{
+	weir_memory_deregister(s->memory);
+	weir_region_close(s->region);
+	weir_session_close(s->session);
+	donor_process_stop(&s->donor);
+	free(s);
+}
+
+/* One thread's requests in flight: each fills a buffer of its own, and expects a byte there. */
+struct lanes_thread {
+	struct lanes_fixture *s;
+	unsigned int number;
+	uint64_t random;
+	struct weir_queue *queue;
+	unsigned char expected[DEPTH];
+	bool reads[DEPTH], is_busy[DEPTH];
+	pthread_t thread;
+};
+
+static uint32_t choose(struct lanes_thread *t, uint32_t count)
+{
+	return (uint32_t)weir_rng_scale(weir_rng_next(&t->random), count);
+}
+
+static void check(struct lanes_thread *t, unsigned int slot)
+{
+	const unsigned char *buffer = t->s->buffers[t->number][slot];
+	unsigned int i, wrong = 0;
+
+	for (i = 0; t->reads[slot] && i < PAGE; i++)
+		wrong += buffer[i] != t->expected[slot];
+	__atomic_fetch_add(&t->s->wrong, wrong, __ATOMIC_RELAXED);
+	t->is_busy[slot] = false;
+}
+
+/* Prepares the next request of @slot. With the page's lock held. */
+static struct weir_transfer fill(struct lanes_thread *t, unsigned int slot, unsigned int page,
+				 struct weir_iov *iov)
+{
+	unsigned char *buffer = t->s->buffers[t->number][slot];
+
+	t->reads[slot] = choose(t, 2);
+	t->is_busy[slot] = true;
+	if (!t->reads[slot])
+		t->s->model[page] = (unsigned char)choose(t, 256);
+	t->expected[slot] = t->s->model[page];
+	memset(buffer, t->reads[slot] ? ~t->expected[slot] : t->expected[slot], PAGE);
+	*iov = (struct weir_iov){ buffer, PAGE, t->s->memory };
+	return (struct weir_transfer){
+		.direction = t->reads[slot] ? WEIR_READ : WEIR_WRITE,
+		.region = t->s->region,
+		.offset = (uint64_t)page * PAGE,
+		.iov = iov,
+		.iovcnt = 1,
+		.completion = { .queue = t->queue, .arg = (void *)(uintptr_t)slot },
+	};
+}
+
+/* Submits @count requests of different pages in one call. */
+static void submit_some(struct lanes_thread *t, const unsigned int *slots, unsigned int count)
+{
+	unsigned int i, page = choose(t, PAGES - 2 * DEPTH), pages[DEPTH];
+	struct weir_transfer transfers[DEPTH];
+	struct weir_iov iov[DEPTH];
+
+	for (i = 0; i < count; i++) { /* locked in order of page, so without a deadlock */
+		pages[i] = page;
+		page += 1 + choose(t, 2);
+		pthread_mutex_lock(&t->s->locks[pages[i]]);
+		transfers[i] = fill(t, slots[i], pages[i], &iov[i]);
+	}
+	if (weir_transfer_async(transfers, count, NULL))
+		__atomic_fetch_add(&t->s->wrong, 1, __ATOMIC_RELAXED);
+	for (i = 0; i < count; i++)
+		pthread_mutex_unlock(&t->s->locks[pages[i]]);
+}
+
+/* A blocking request, on memory that weir copies or not, or an atomic that changes nothing. */
+static void block(struct lanes_thread *t, unsigned int slot)
+{
+	unsigned int page = choose(t, PAGES), way = choose(t, t->s->has_atomics ? 3 : 2);
+	pthread_mutex_t *lock = &t->s->locks[page];
+	struct weir_transfer transfer;
+	struct weir_iov iov;
+	int rc;
+
+	pthread_mutex_lock(lock);
+	transfer = fill(t, slot, page, &iov);
+	if (way == 0)
+		iov.memory = NULL;
+	if (way == 2)
+		rc = weir_fetch_add(t->s->region, transfer.offset, 0, NULL);
+	else
+		rc = 0;
+	if (!rc)
+		rc = t->reads[slot] ? weir_readv(t->s->region, transfer.offset, &iov, 1) :
+				      weir_writev(t->s->region, transfer.offset, &iov, 1);
+	pthread_mutex_unlock(lock);
+	if (rc)
+		__atomic_fetch_add(&t->s->wrong, 1, __ATOMIC_RELAXED);
+	check(t, slot);
+}
+
+static void reap(struct lanes_thread *t)
+{
+	struct weir_event events[DEPTH];
+	int i, got = weir_queue_wait(t->queue, events, DEPTH, WAIT_MS);
+
+	if (got <= 0)
+		__atomic_fetch_add(&t->s->wrong, 1, __ATOMIC_RELAXED);
+	for (i = 0; i < got; i++) {
+		if (events[i].status)
+			__atomic_fetch_add(&t->s->wrong, 1, __ATOMIC_RELAXED);
+		check(t, (unsigned int)(uintptr_t)events[i].arg);
+	}
+}
+
+static unsigned int find_free(const struct lanes_thread *t, unsigned int *slots)
+{
+	unsigned int i, count = 0;
+
+	for (i = 0; i < DEPTH; i++) {
+		if (!t->is_busy[i])
+			slots[count++] = i;
+	}
+	return count;
+}
+
+static void *work(void *arg)
+{
+	struct lanes_thread *t = arg;
+	unsigned int slots[DEPTH], count, round;
+
+	for (round = 0; round < ROUNDS && !__atomic_load_n(&t->s->wrong, __ATOMIC_RELAXED);
+	     round++) {
+		be_crowded(t->s);
+		while (!(count = find_free(t, slots)))
+			reap(t);
+		if (choose(t, 16) == 0)
+			block(t, slots[0]);
+		else
+			submit_some(t, slots, 1 + choose(t, count));
+		if (choose(t, 256) == 0 && weir_flush(t->s->session))
+			__atomic_fetch_add(&t->s->wrong, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&t->s->rounds, 1, __ATOMIC_RELAXED);
+	}
+	while (find_free(t, slots) < DEPTH && !__atomic_load_n(&t->s->wrong, __ATOMIC_RELAXED))
+		reap(t);
+	return NULL;
+}
+
+/* Fails links under the threads, evenly over their rounds. */
+static void fail_links(struct lanes_fixture *s, unsigned int failures)
+{
+	unsigned int i;
+
+	for (i = 0; i < failures; i++) {
+		while (__atomic_load_n(&s->rounds, __ATOMIC_RELAXED) <
+			       i * ROUNDS * THREADS / (failures + 1) &&
+		       !__atomic_load_n(&s->wrong, __ATOMIC_RELAXED))
+			sched_yield();
+		weir_session_lock(s->session);
+		weir_session_link_fail(&s->session->links[i % 2 + 1]);
+		weir_session_unlock(s->session);
+		assert_int_equal(weir_flush(s->session), 0);
+	}
+}
+
+static void run(struct lanes_fixture *s, unsigned int failures)
+{
+	struct lanes_thread threads[THREADS];
+	struct weir_session_info info;
+	unsigned int i;
+
+	s->has_atomics = !failures && !device.refused;
+	for (i = 0; i < THREADS; i++) {
+		threads[i] = (struct lanes_thread){ .s = s, .number = i, .random = i + 1 };
+		assert_int_equal(weir_queue_create(&threads[i].queue), 0);
+	}
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i].thread, NULL, work, &threads[i]), 0);
+	fail_links(s, failures);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i].thread, NULL);
+	assert_int_equal(s->wrong, 0);
+	assert_int_equal(weir_session_info(s->session, &info, sizeof(info)), 0);
+	assert_true(info.unlocked > 0);
+	printf("# %u requests in %u posts, %u of them unlocked\n", (unsigned int)info.requests,
+	       (unsigned int)info.doorbells, (unsigned int)info.unlocked);
+	for (i = 0; i < THREADS; i++)
+		weir_queue_destroy(threads[i].queue);
+}
+
+static void keep_the_order(void **state)
+{
+	struct lanes_fixture *s = open_all();
+
+	(void)state;
+	run(s, 0);
+	close_all(s);
+}
+
+static void late_completions_enter_the_engine(void **state)
+{
+	struct lanes_fixture *s = open_all();
+
+	(void)state;
+	device.late = 5;
+	run(s, 0);
+	close_all(s);
+}
+
+static void refused_requests_enter_the_engine(void **state)
+{
+	struct lanes_fixture *s = open_all();
+
+	(void)state;
+	device.refused = 1500; /* each time, a link fails */
+	run(s, 0);
+	close_all(s);
+}
+
+static void survive_failing_links(void **state)
+{
+	struct lanes_fixture *s = open_all();
+
+	(void)state;
+	device.late = 7;
+	run(s, FAILURES);
+	close_all(s);
+}
+
+static uint64_t count_requests(struct lanes_fixture *s)
+{
+	struct weir_session_info info;
+
+	assert_int_equal(weir_session_info(s->session, &info, sizeof(info)), 0);
+	return info.requests;
+}
+
+/* weir_session_info() takes the lanes back, and with them their counts. */
+static void count_what_they_post(void **state)
+{
+	struct lanes_fixture *s = open_all();
+	struct lanes_thread t = { .s = s, .random = 1 };
+	uint64_t before, requests = 0;
+
+	(void)state;
+	assert_int_equal(weir_queue_create(&t.queue), 0);
+	before = count_requests(s);
+	do {
+		struct weir_iov iov;
+		struct weir_transfer transfer = fill(&t, 0, choose(&t, PAGES), &iov);
+
+		assert_int_equal(weir_transfer_async(&transfer, 1, NULL), 0);
+		reap(&t);
+		assert_false(t.is_busy[0]);
+	} while (++requests < 100 || !weir_lanes_are_lent(s->session));
+	assert_int_equal(count_requests(s), before + requests);
+	assert_false(weir_lanes_are_lent(s->session));
+	assert_int_equal(s->wrong, 0);
+	weir_queue_destroy(t.queue);
+	close_all(s);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(count_what_they_post),
+		cmocka_unit_test(keep_the_order),
+		cmocka_unit_test(late_completions_enter_the_engine),
+		cmocka_unit_test(refused_requests_enter_the_engine),
+		cmocka_unit_test(survive_failing_links),
+	};
+
+	fixture_runs_on("softnic");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
