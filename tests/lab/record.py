@@ -4,8 +4,8 @@
 
 record.py WEIR     records the digests of these sources in record.json beside this file
 
-A record is valid only for the sources named in it. Other sources may give other bytes, so
-nothing is compared until a new record is made.
+A record is of the sources named in it. Other sources may give other bytes, so a change of core/ or
+sim/ needs a new record: in a few minutes, and in the same commit.
 """
 
 import json
@@ -35,9 +35,11 @@ def figures(page):
 
 
 def recorded():
-    """Return the record of these sources, or None if the record is of other sources."""
+    """Return the record; raise AssertionError if it is of other sources."""
     record = json.loads(FILE.read_text(encoding="ascii"))
-    return record if record["sources"] == stamp.digest() else None
+    if record["sources"] != stamp.digest():
+        raise AssertionError(f"{FILE} is of older sources: make a new one by tests/lab/record.py")
+    return record
 
 
 def write(weir):
