@@ -45,10 +45,8 @@ static void move_home(struct weir_window_knee *k, uint64_t home)
 
 static uint64_t end_climb(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
 {
-	if (rate < k->rate + k->rate / 4 || k->home == limit) {
-		k->held = 0;
+	if (rate < k->rate + k->rate / 4 || k->home == limit)
 		return hold_home(k);
-	}
 	k->rate = rate;
 	move_home(k, limit);
 	return start_round(k, WEIR_KNEE_CLIMB, 2 * limit);

@@ -267,6 +267,20 @@ static void those_that_find_no_company_are_told_at_once_again(void **state)
 	assert_int_equal(put_each(&e, 100, 600 * US), 100);
 }
 
+/* Found in company once, they are soon looked for again. */
+static void company_makes_trials_frequent_again(void **state)
+{
+	struct slot_poll_end e;
+
+	(void)state;
+	end_init(&e, 512);
+	e.look.coalescing.trials = 3;
+	(void)put_each(&e, 100, 600 * US);
+	assert_int_equal(e.look.coalescing.trials, 3);
+	(void)put_each(&e, 5000, 1 * US);
+	assert_int_equal(e.look.coalescing.trials, 0);
+}
+
 /*
  * Each message is answered before the next one comes. The waiter for the answer ends the wait
  * for coalescing.
@@ -478,6 +492,7 @@ int main(void)
 		cmocka_unit_test(a_single_message_is_notified_at_once),
 		cmocka_unit_test(many_are_told_of_together),
 		cmocka_unit_test(those_that_find_no_company_are_told_at_once_again),
+		cmocka_unit_test(company_makes_trials_frequent_again),
 		cmocka_unit_test(request_response_traffic_seldom_waits_to_coalesce),
 		cmocka_unit_test(large_ones_are_told_of_at_once),
 		cmocka_unit_test(small_ones_after_large_ones_are_told_of_together),

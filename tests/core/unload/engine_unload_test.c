@@ -232,6 +232,28 @@ static void the_measured_policy_learns_from_completions(void **state)
 	bench_free(f.bench);
 }
 
+/* If one were still waited for, the trial would never end. */
+static void a_probe_without_room_is_given_up(void **state)
+{
+	struct unload_fixture f = fixture_new(false);
+	struct weir_req req[WEIR_PATH_PROBES];
+	unsigned int i;
+
+	(void)state;
+	fixture_begin(&f, WEIR_PATH_POLICY_MEASURED);
+	for (i = 0; i < WEIR_PATH_PROBES; i++) {
+		req[i] = bench_req(WEIR_OP_WRITE, 4096ull * i, 8);
+		req[i].hint = WEIR_PATH_HINT_COLD;
+		assert_int_equal(weir_engine_submit(&f.bench->engine, &req[i], 0), 0);
+	}
+	bench_pull(f.bench);
+	assert_in_range(f.bench->engine.unload_full, 1, WEIR_PATH_PROBES / 2);
+	bench_finish(f.bench, 0);
+	assert_int_equal(f.bench->nr_done, WEIR_PATH_PROBES);
+	assert_int_equal(f.selector.trial.trials, 1);
+	bench_free(f.bench);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +270,7 @@ int main(void)
 		SAYS("it is no channel for others", it_is_no_channel_for_others),
 		SAYS("the measured policy learns from completions",
 		     the_measured_policy_learns_from_completions),
+		SAYS("a probe without room is given up", a_probe_without_room_is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
