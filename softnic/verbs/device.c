@@ -21,6 +21,7 @@
 #include "softnic/rq/recv.h"
 #include "softnic/qp/req.h"
 #include "softnic/rq/srq.h"
+#include "softnic/wire/far_seal.h"
 
 #undef ibv_get_device_list
 
@@ -152,6 +153,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 	rc = nic_open();
 	if (rc)
 		goto fail;
+	far_seal_load_early();
 	rc = -ENOMEM;
 	c = calloc(1, sizeof(*c));
 	if (!c)

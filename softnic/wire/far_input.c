@@ -147,8 +147,10 @@ void far_input_message(const struct wire_packet *packet)
 {
 	struct agree_message m;
 
-	if (!agree_decode(&m, packet->bytes, packet->size) || !switch_to(m.dest_qpn) ||
-	    qp_is_datagram(current) || !is_of_peer(current, packet))
+	if (!agree_decode(&m, packet->bytes, packet->size))
 		return;
-	far_seal_message(current, &m);
+	far_input_end();
+	far_seal_load();
+	if (switch_to(m.dest_qpn) && !qp_is_datagram(current) && is_of_peer(current, packet))
+		far_seal_message(current, &m);
 }

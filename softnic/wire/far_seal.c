@@ -14,6 +14,18 @@ static uint64_t mode(void)
 	return config_get()->value[OPTION_ENCRYPT];
 }
 
+void far_seal_load(void)
+{
+	if (mode() != ENCRYPT_NEVER)
+		seal_ciphers();
+}
+
+void far_seal_load_early(void)
+{
+	if (mode() == ENCRYPT_ALWAYS)
+		seal_ciphers();
+}
+
 /* Another device's queue pair number may hold any slot, but no softnic has slot 0. */
 static bool peer_may_be_softnic(uint32_t dest_qpn)
 {
@@ -137,6 +149,8 @@ void softnic_seal_ask(struct ibv_qp *ibv)
 {
 	struct qp *qp = to_qp(ibv);
 
+	if (load_acquire(&qp->far))
+		far_seal_load();
 	pthread_mutex_lock(&qp->lock);
 	if (far_is_connected(qp) && peer_may_be_softnic(qp->attr.dest_qp_num)) {
 		arm(&qp->far->agree);
@@ -153,6 +167,8 @@ const char *softnic_seal_state(struct ibv_qp *ibv, uint8_t *session, int *can)
 	const struct agree *a;
 
 	*can = 0;
+	if (load_acquire(&qp->far))
+		far_seal_load();
 	pthread_mutex_lock(&qp->lock);
 	if (far_is_connected(qp)) {
 		a = &qp->far->agree;

@@ -11,6 +11,19 @@
 #include "softnic/wire/far.h"
 #include "softnic/wire/socket.h"
 
+/**
+ * far_seal_load() - load the cryptographic library, unless encryption is off
+ *
+ * Loading takes the dynamic linker's lock. A thread may hold that lock and wait for ours, for
+ * example in the constructor of a library. So callers load before they lock.
+ *
+ * Context: no locks held but that of poller.c.
+ */
+void far_seal_load(void);
+
+/** far_seal_load_early() - the same when a device is opened, if all connections ask */
+void far_seal_load_early(void);
+
 /** far_seal_init() - at RTR */
 void far_seal_init(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr);
 
