@@ -5,8 +5,10 @@
 #include "apps/common/device.h"
 #include "apps/sysfs_mount.h"
 #include "softnic/control/option.h"
+#include "softnic/tap/pcap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include <limits.h>
 #include <stdbool.h>
@@ -39,6 +41,7 @@ struct run_choice {
 	unsigned int cpu;
 	const char *key;
 	const char *sysfs;
+	const char *pcap;
 	bool is_quiet;
 };
 
@@ -60,6 +63,9 @@ static const struct cmdline_option run_options[] = {
 	  "library (default); mount, for static programs, also by files in\n"
 	  "a mount namespace",
 	  CMDLINE_TEXT(struct run_choice, sysfs) },
+	{ "pcap", 0, "FILE",
+	  "record the packets to and from other hosts, for tshark",
+	  CMDLINE_TEXT(struct run_choice, pcap) },
 	{ "device", 'd', "softnic", "the device; with --unload also host: the host's devices",
 	  CMDLINE_TEXT(struct run_choice, device) },
 	{ "quiet", 'q', NULL, "print neither the device nor statistics of unloading",
@@ -110,6 +116,27 @@ static int hand_down_key(const char *cmd, const char *path)
 	return done ? 0 : failure(cmd, "key file %s: %s", path, strerror(errno));
 }
 
+/* Begins the record, and passes its absolute path. A pipe is written to, too. */
+static int hand_down_pcap(const char *cmd, const char *path)
+{
+	const struct pcap_header header = PCAP_HEADER;
+	int fd, rc = 0;
+	char *whole;
+
+	if (!path)
+		return 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (fd < 0 || write(fd, &header, sizeof(header)) < 0)
+		rc = errno;
+	if (fd >= 0)
+		close(fd);
+	whole = rc ? NULL : realpath(path, NULL);
+	if (!rc && (!whole || !hand_down(PCAP_VARIABLE, whole)))
+		rc = errno;
+	free(whole);
+	return rc ? failure(cmd, "--pcap %s: %s", path, strerror(rc)) : 0;
+}
+
 static int prepare(const char *cmd, const struct run_choice *choice)
 {
 	bool on_softnic = !strcmp(choice->device, "softnic");
@@ -122,7 +149,7 @@ static int prepare(const char *cmd, const struct run_choice *choice)
 	    !hand_down_number("WEIR_UNLOAD_CPU", choice->cpu) ||
 	    !hand_down("WEIR_UNLOAD_QUIET", choice->is_quiet ? "1" : NULL))
 		return failure(cmd, "out of memory");
-	if (hand_down_key(cmd, choice->key))
+	if (hand_down_key(cmd, choice->key) || hand_down_pcap(cmd, choice->pcap))
 		return EXIT_FAILED;
 	if (on_softnic && !choice->is_quiet)
 		fprintf(stderr, "using softnic\n");
@@ -178,6 +205,8 @@ static int check(const char *cmd, const struct run_choice *choice)
 				   choice->device);
 	if (choice->sysfs && strcmp(choice->sysfs, "calls") && strcmp(choice->sysfs, "mount"))
 		return usage_error(cmd, "--sysfs %s: expected calls or mount", choice->sysfs);
+	if (choice->pcap && !on_softnic)
+		return usage_error(cmd, "--pcap records softnic: without --device host only");
 	if (choice->sysfs && !on_softnic)
 		return usage_error(cmd, "--sysfs shows softnic: without --device host only");
 	if (on_softnic && check_environment(cmd))

@@ -10,6 +10,7 @@
 #define LATE_NS_MAX 300000
 #define TIMEOUT 6 /* 262 us */
 #define PAUSE_NS_MAX 10000
+#define IDLE_NS_MAX 1000000
 #define BURST 8 /* posts or receives at a time */
 
 static const struct roce_flow flow = { .src_port = 0xc000, .dst_port = 4791 };
@@ -144,6 +145,7 @@ static void connect(struct fuzz_roce *f)
 {
 	uint32_t i, psns[2], window = 1 + fuzz_roce_draw(f, 40);
 	uint32_t read_packets = 1 + fuzz_roce_draw(f, 8);
+	uint64_t idle_ns = fuzz_roce_draw(f, 2) ? 1 + fuzz_roce_draw(f, IDLE_NS_MAX) : 0;
 	uint8_t depth = (uint8_t)(1 + fuzz_roce_draw(f, FUZZ_ROCE_DEPTH_MAX));
 
 	for (i = 0; i < 2; i++)
@@ -168,6 +170,7 @@ static void connect(struct fuzz_roce *f)
 			.max_dest_rd_atomic = depth,
 			.timeout = TIMEOUT,
 			.retries = 7,
+			.idle_ns = idle_ns,
 			.rnr_retries = 7,
 			.rnr_timer = (uint8_t)(1 + fuzz_roce_draw(f, 6)),
 		};

@@ -10,6 +10,7 @@
 #include "cm.h"
 #include "event.h"
 #include "softnic/cm_far/far.h"
+#include "softnic/control/config.h"
 
 enum {
 	ACCEPTS_A_TURN = 16, /* then the engine serves other sockets */
@@ -216,7 +217,7 @@ static bool is_reachable(const struct cm_id *id)
 	union cm_addr addr;
 
 	cm_id_src(id, &addr);
-	return !cm_addr_is_loopback(&addr);
+	return !cm_addr_is_loopback(&addr) || !config_get()->value[OPTION_NEAR];
 }
 
 int rdma_listen(struct rdma_cm_id *rid, int backlog)

@@ -8,6 +8,7 @@
 
 #include "cm.h"
 #include "event.h"
+#include "softnic/control/config.h"
 #include "softnic/cm_far/far.h"
 
 /* Read the source from @sa, unless NULL, or from the bound address. */
@@ -99,7 +100,8 @@ int rdma_resolve_addr(struct rdma_cm_id *rid, struct sockaddr *src, struct socka
 		rc = -EINVAL;
 	if (rc)
 		return cm_return(rc);
-	is_far = !cm_addr_is_any(&dst) && !cm_addr_is_multicast(&dst) && !cm_addr_is_local(&dst);
+	is_far = !cm_addr_is_any(&dst) && !cm_addr_is_multicast(&dst) &&
+		 !(cm_addr_is_local(&dst) && config_get()->value[OPTION_NEAR]);
 	unreachable = find_device(id, is_far, &device);
 
 	pthread_mutex_lock(&cm_lock);

@@ -18,6 +18,7 @@
 
 #include "softnic/cm_far/far.h"
 #include "softnic/cm_far/far_msg.h"
+#include "softnic/pulse/lost.h"
 #include "softnic/roce_cm/cm.h"
 #include "softnic/verbs/device.h"
 #include "softnic/wire/wire.h"
@@ -231,6 +232,27 @@ static uint16_t port_of(const struct wire_address *peer)
 	return is_softnic ? peer->port : WIRE_ROCE_PORT;
 }
 
+/* Nobody is at the RoCE port of the host called: as if a process said that no program listens. */
+static void mad_refused(const struct roce_mad *m, const struct roce_cm_path *path)
+{
+	const struct roce_mad rej = {
+		.kind = ROCE_MAD_REJ,
+		.tid = m->tid,
+		.remote_id = m->local_id,
+		.reason = ROCE_MAD_INVALID_SERVICE,
+	};
+	const struct roce_mad sidr = {
+		.kind = ROCE_MAD_SIDR_REP,
+		.tid = m->tid,
+		.local_id = m->local_id,
+		.status = CM_SIDR_UNSUPPORTED,
+	};
+
+	if (far_msg_is_request(m))
+		roce_cm_received(&far.cm, m->kind == ROCE_MAD_REQ ? &rej : &sidr, path,
+				 softnic_loop_now_ns());
+}
+
 static uint32_t mad_received(const struct wire_mad *in)
 {
 	struct roce_cm_path path = { .ifindex = in->from.ifindex, .port = port_of(&in->from) };
@@ -240,17 +262,35 @@ static uint32_t mad_received(const struct wire_mad *in)
 	if (roce_mad_decode(&m, in->bytes, WIRE_MAD_BYTES))
 		return 0;
 	slot = slot_of(&m);
-	if (slot && slot != softnic_nic_slot())
+	if (slot && slot != softnic_nic_slot() && !in->is_refused)
 		return slot;
 	memcpy(path.peer, &in->from.gid, sizeof(path.peer));
 	memcpy(path.local, &in->to, sizeof(path.local));
 	pthread_mutex_lock(&cm_lock);
-	if (far.conns && !(far_msg_is_request(&m) && pass_on(in, &m, &path))) {
+	if (far.conns && in->is_refused) {
+		mad_refused(&m, &path);
+		handle_all();
+	} else if (far.conns && !(far_msg_is_request(&m) && pass_on(in, &m, &path))) {
 		roce_cm_received(&far.cm, &m, &path, softnic_loop_now_ns());
 		handle_all();
 	}
 	pthread_mutex_unlock(&cm_lock);
 	return 0;
+}
+
+/* As the end of a near peer's socket ends a near connection. */
+static void end_lost(void)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&cm_lock);
+	for (i = 0; far.conns && i < far.cm.nr_used; i++) {
+		const struct roce_cm_conn *c = &far.conns[i];
+
+		if (c->state == ROCE_CM_ESTABLISHED && c->context && lost_has(c->qpn))
+			cm_conn_lost(c->context, -ECONNRESET);
+	}
+	pthread_mutex_unlock(&cm_lock);
 }
 
 static int init(void)
@@ -268,6 +308,7 @@ static int init(void)
 	roce_cm_init(&far.cm, far.conns, CONNS, random[0], random[1]);
 	roce_cm_set_prefix(&far.cm, softnic_nic_slot(), SLOT_BITS);
 	wire_mad_listen(mad_received);
+	lost_listen(end_lost);
 	return 0;
 }
 
@@ -309,7 +350,9 @@ int cm_far_route(union cm_addr *src, const union cm_addr *dst)
 
 	if (cm_addr_is_any(src))
 		cm_addr_route(src, dst);
-	return cm_addr_is_loopback(src) ? -EHOSTUNREACH : find_route(src, dst, &route);
+	if (cm_addr_is_loopback(src) != cm_addr_is_loopback(dst))
+		return -EHOSTUNREACH;
+	return find_route(src, dst, &route);
 }
 
 enum ibv_mtu cm_far_mtu(const struct cm_id *id)

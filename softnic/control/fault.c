@@ -210,6 +210,11 @@ uint32_t fault_packet(uint64_t number)
 	return drawn;
 }
 
+uint64_t fault_packet_delay_ns(void)
+{
+	return value(OPTION_PACKET_DELAY_US) * 1000;
+}
+
 enum { RNR_IN_A_ROW_MAX = 1000 };
 
 /* Draws how many attempts in a row find no receive. */

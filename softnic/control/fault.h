@@ -54,6 +54,9 @@ enum {
 /** fault_packet() - draw the faults of packet @number of this process: FAULT_* */
 uint32_t fault_packet(uint64_t number);
 
+/** fault_packet_delay_ns() - how late packets leave now */
+uint64_t fault_packet_delay_ns(void);
+
 int fault_inject(struct qp *qp, const struct send_wqe *wqe);
 
 /**

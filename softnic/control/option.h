@@ -29,6 +29,7 @@
 	X(ENCRYPT, "encrypt", COUNT, 0, 2, 1,                                                 \
 	  "packets to other hosts: 0: in clear text; 1: encrypted if a program or peer asks; " \
 	  "2: encrypted if the peer can")                                                     \
+	X(NEAR, "near", COUNT, 0, 1, 1, "0: programs of this host are reached over UDP, too") \
 	X(SEED, "seed", COUNT, 0, INT64_MAX, 0, "seed of all random choices")                 \
 	X(ERROR_AFTER, "error_after", COUNT, 0, INT64_MAX, OPTION_NEVER,                      \
 	  "each queue pair: after N operations one fails, as without an answer")              \
@@ -51,6 +52,8 @@
 	  "percentage of packets to other hosts that the next packet overtakes")              \
 	X(CORRUPT, "corrupt", PERCENT, 0, OPTION_PPM, 0,                                      \
 	  "percentage of packets to other hosts that arrive with a wrong bit")                \
+	X(PACKET_DELAY_US, "packet_delay_us", COUNT, 0, 10000000, 0,                          \
+	  "packets to other hosts leave N microseconds late")                                 \
 	X(MR_BYTES_MAX, "mr_bytes_max", COUNT, 0, INT64_MAX, OPTION_NEVER,                    \
 	  "registering more than N bytes at a time fails with ENOMEM")
 

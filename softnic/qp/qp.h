@@ -239,6 +239,9 @@ void qp_wait_for_copies(struct qp *qp);
  */
 void qp_error(struct qp *qp);
 
+/** qp_peer_died() - fail as for a peer whose process has ended; qp->lock held */
+void qp_peer_died(struct qp *qp);
+
 /** qp_error_event() - qp_error(), and raise an asynchronous event */
 void qp_error_event(struct qp *qp, enum ibv_event_type event);
 

@@ -111,14 +111,19 @@ void qp_peer_reported_error(struct qp *qp, uint64_t value)
 }
 
 /* The first WR, if any, carries the reason. */
+void qp_peer_died(struct qp *qp)
+{
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
+		return;
+	req_fail(qp, IBV_WC_RETRY_EXC_ERR);
+	qp_error(qp);
+	async_raise(qp->ibv.context, &qp->events, IBV_EVENT_QP_FATAL);
+}
+
 static void fail_for_dead_peer(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
-	if (qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET) {
-		req_fail(qp, IBV_WC_RETRY_EXC_ERR);
-		qp_error(qp);
-		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_QP_FATAL);
-	}
+	qp_peer_died(qp);
 	pthread_mutex_unlock(&qp->lock);
 }
 

@@ -70,6 +70,7 @@ void roce_qp_input(struct roce_qp *qp, const struct roce_packet *p, const uint8_
 	qp->counters.refused[refusal]++;
 	if (refusal)
 		return;
+	roce_requester_heard(qp, now_ns);
 	if (roce_packet_traits(p->opcode) & ROCE_IS_RESPONSE)
 		roce_requester_input(qp, p, now_ns);
 	else

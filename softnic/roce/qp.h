@@ -192,6 +192,8 @@ struct roce_resource {
  * @timeout: local ACK timeout: 4.096 us * 2^n; 0: none
  * @retries, @rnr_retries: 7 for the last means no limit
  * @rnr_timer: the code that our RNR NAKs carry
+ * @idle_ns: RC: a peer that was heard once, and is silent for so long, is asked whether it lives;
+ *	0: never
  * @qkey: UD only; a WQE whose Q_Key has the highest bit sends this one, too
  */
 struct roce_config {
@@ -208,8 +210,11 @@ struct roce_config {
 	uint32_t read_packets;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t timeout, retries, rnr_retries, rnr_timer;
+	uint64_t idle_ns;
 	uint32_t qkey;
 };
+
+enum { ROCE_ASKS = 12 }; /* without an answer, then the peer is gone */
 
 /**
  * struct roce_requester - the sending half; private to requester.c and requester_reply.c
@@ -229,6 +234,8 @@ struct roce_config {
  * @probed: PSN after the packet sent without a receive to learn of new ones
  * @stuck: why the WQE at @stuck_at cannot be transmitted, or ROCE_SUCCESS
  * @failed_at: position of the WQE that failed with @failure; those after it are flushed
+ * @heard_ns: when the peer was heard last, or asked last; 0: the peer was never heard
+ * @asks: questions without an answer; @must_ask: one is to be sent
  */
 struct roce_requester {
 	uint32_t reported, done, current, tail;
@@ -247,6 +254,9 @@ struct roce_requester {
 	enum roce_status stuck;
 	uint32_t stuck_at, failed_at;
 	enum roce_status failure;
+	uint64_t heard_ns;
+	uint8_t asks;
+	bool must_ask;
 };
 
 /**
@@ -284,6 +294,7 @@ struct roce_responder {
 /**
  * struct roce_qp - a queue pair
  * @error: why the responder ended the queue pair, or ROCE_SUCCESS; for the asynchronous event
+ * @is_lost: the peer has not answered while nothing was in flight; the queue pair has failed
  */
 struct roce_qp {
 	struct roce_config config;
@@ -291,6 +302,7 @@ struct roce_qp {
 	struct roce_responder resp;
 	struct roce_counters counters;
 	enum roce_status error;
+	bool is_lost;
 	bool responds_next; /* both halves send by turns */
 };
 

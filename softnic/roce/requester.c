@@ -268,6 +268,24 @@ static void get_stuck(struct roce_qp *qp, enum roce_status status)
 	roce_requester_end_stuck(qp);
 }
 
+/*
+ * A write of no bytes with the PSN before the first that is not acknowledged. Any responder takes
+ * it for a duplicate, and acknowledges it (9.7.5).
+ */
+static size_t ask(struct roce_qp *qp, uint8_t *bytes)
+{
+	const struct roce_packet p = {
+		.opcode = ROCE_RC | ROCE_WRITE_ONLY,
+		.wants_ack = true,
+		.pkey = ROCE_PKEY_DEFAULT,
+		.psn = roce_psn_wire(qp->req.acked - 1),
+		.dest_qpn = qp->config.dest_qpn,
+	};
+
+	qp->req.must_ask = false;
+	return roce_packet_encode(&p, bytes);
+}
+
 size_t roce_requester_output(struct roce_qp *qp, uint8_t *bytes, uint64_t *path, uint64_t now_ns)
 {
 	struct roce_requester *r = &qp->req;
@@ -277,8 +295,10 @@ size_t roce_requester_output(struct roce_qp *qp, uint8_t *bytes, uint64_t *path,
 	struct roce_packet p;
 	size_t length;
 
-	if (r->is_failed || r->current == r->tail || !may_send(qp, wqe, now_ns))
+	if (r->is_failed)
 		return 0;
+	if (r->current == r->tail || !may_send(qp, wqe, now_ns))
+		return r->must_ask ? ask(qp, bytes) : 0;
 	fill(qp, wqe, &p);
 	length = roce_packet_encode(&p, bytes);
 	if (p.payload_bytes)

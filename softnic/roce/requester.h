@@ -18,6 +18,9 @@ size_t roce_requester_output(struct roce_qp *qp, uint8_t *bytes, uint64_t *path,
 /** roce_requester_input() - deal with a response */
 void roce_requester_input(struct roce_qp *qp, const struct roce_packet *p, uint64_t now_ns);
 
+/** roce_requester_heard() - a packet for this queue pair came: the peer lives */
+void roce_requester_heard(struct roce_qp *qp, uint64_t now_ns);
+
 /** roce_requester_fail() - end the oldest open WQE with @status, flush the others; once */
 void roce_requester_fail(struct roce_qp *qp, enum roce_status status);
 

@@ -201,9 +201,43 @@ void roce_requester_input(struct roce_qp *qp, const struct roce_packet *p, uint6
 		take_data(qp, p, psn, now_ns);
 }
 
+void roce_requester_heard(struct roce_qp *qp, uint64_t now_ns)
+{
+	qp->req.heard_ns = now_ns ? now_ns : 1;
+	qp->req.asks = 0;
+	qp->req.must_ask = false;
+}
+
+/* While something is in flight, its own deadline tells a dead peer. */
+static uint64_t ask_at_ns(const struct roce_qp *qp)
+{
+	const struct roce_requester *r = &qp->req;
+
+	if (qp->config.transport != ROCE_RC || !qp->config.idle_ns || !r->heard_ns || r->is_failed)
+		return ROCE_NEVER;
+	return r->heard_ns + qp->config.idle_ns;
+}
+
+static void ask_again(struct roce_qp *qp, uint64_t now_ns)
+{
+	struct roce_requester *r = &qp->req;
+
+	r->heard_ns = now_ns;
+	if (r->asks++ < ROCE_ASKS) {
+		r->must_ask = true;
+		return;
+	}
+	qp->is_lost = true;
+	roce_requester_fail(qp, ROCE_RETRY_EXC);
+}
+
 uint64_t roce_qp_deadline_ns(const struct roce_qp *qp)
 {
-	return qp->req.wait_until_ns ? qp->req.wait_until_ns : qp->req.deadline_ns;
+	const struct roce_requester *r = &qp->req;
+
+	if (r->wait_until_ns)
+		return r->wait_until_ns;
+	return r->deadline_ns != ROCE_NEVER ? r->deadline_ns : ask_at_ns(qp);
 }
 
 void roce_qp_expired(struct roce_qp *qp, uint64_t now_ns)
@@ -215,6 +249,10 @@ void roce_qp_expired(struct roce_qp *qp, uint64_t now_ns)
 	if (r->wait_until_ns) {
 		r->wait_until_ns = 0;
 		r->has_rewound = false;
+		return;
+	}
+	if (r->deadline_ns == ROCE_NEVER) {
+		ask_again(qp, now_ns);
 		return;
 	}
 	qp->counters.timeouts++;

@@ -175,6 +175,12 @@ static void accept_in_order(struct roce_qp *qp, const struct roce_packet *p, uin
 		r->owes_ack |= p->wants_ack;
 }
 
+/* The peer asks whether this end lives: requester.c */
+static bool is_question(const struct roce_packet *p, uint32_t traits)
+{
+	return traits & ROCE_IS_WRITE && traits & ROCE_HAS_RETH && !p->dma_bytes;
+}
+
 static void receive_reliable(struct roce_qp *qp, const struct roce_packet *p, uint32_t traits)
 {
 	struct roce_responder *r = &qp->resp;
@@ -187,7 +193,7 @@ static void receive_reliable(struct roce_qp *qp, const struct roce_packet *p, ui
 		if (!r->has_gap)
 			roce_responder_nak(qp, ROCE_NAK_SEQUENCE, r->expected);
 	} else {
-		qp->counters.duplicates++;
+		qp->counters.duplicates += !is_question(p, traits);
 		if (traits & (ROCE_IS_SEND | ROCE_IS_WRITE))
 			r->owes_ack = true;
 		else

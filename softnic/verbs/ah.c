@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ah.h"
+#include "softnic/control/config.h"
 #include "softnic/control/fault.h"
 #include "gid.h"
 #include "pd.h"
@@ -82,11 +83,13 @@ void ah_fill_grh(const struct av *av, uint32_t length, struct ibv_grh *grh)
 	};
 }
 
+/* With the option near=0 only an address without a route, such as the port's own, is near. */
 int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr, struct av *av)
 {
 	uint32_t device = device_index(context->device);
 	uint32_t index = attr->is_global ? attr->grh.sgid_index : 0;
 	struct wire_route route = { 0 };
+	bool is_here;
 
 	if (fault_is_gone())
 		return EIO;
@@ -94,14 +97,17 @@ int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr
 	    gid_get(device, attr->port_num, index, &av->sgid, &av->ifindex))
 		return EINVAL;
 	av->dgid = attr->is_global ? attr->grh.dgid : av->sgid;
+	is_here = gid_is_here(&av->dgid);
 	av->sl = attr->sl;
 	av->traffic_class = attr->grh.traffic_class;
 	av->hop_limit = attr->is_global && attr->grh.hop_limit ? attr->grh.hop_limit : 64;
-	av->is_far = !ah_is_multicast(&av->dgid) && !gid_is_here(&av->dgid);
-	if (av->is_far && wire_route(&av->dgid, &av->sgid, av->ifindex, &route))
-		return EHOSTUNREACH;
+	av->is_far = false;
+	av->mtu = 0;
+	if (ah_is_multicast(&av->dgid) || (is_here && config_get()->value[OPTION_NEAR]))
+		return 0;
+	av->is_far = !wire_route(&av->dgid, &av->sgid, av->ifindex, &route);
 	av->mtu = route.mtu;
-	return 0;
+	return av->is_far || is_here ? 0 : EHOSTUNREACH;
 }
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)

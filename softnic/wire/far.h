@@ -35,13 +35,14 @@
  * @is_kept: the transport gave @receive back: it is the next to be taken. A taken receive of a
  *	failed queue pair stays taken, and is flushed as such.
  * @grh_flags: IBV_WC_GRH and RECV_IPV4 of the datagram being received
+ * @is_lost: the peer's process has ended, or its host
  * @armed_ns: deadline of qp->timer, or ROCE_NEVER
  * @counted: what the process's counters have of the transport's
  */
 struct far {
 	struct roce_qp roce;
 	struct wire_path path;
-	bool is_known;
+	bool is_known, is_lost;
 	struct agree agree;
 	uint32_t posted;
 	struct shm_peer *self;

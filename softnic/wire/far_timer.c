@@ -3,6 +3,7 @@
  * Each acknowledgement moves the deadline on. Arming a timer costs a lock, so a later deadline
  * leaves the timer as it is: when the timer expires too early, it is armed again.
  */
+#include "softnic/pulse/lost.h"
 #include "softnic/wire/far.h"
 #include "softnic/wire/far_timer.h"
 
@@ -32,6 +33,8 @@ static void expired(struct softnic_timer *timer)
 		if (qp->far->roce.counters.timeouts != timeouts && !qp->far->is_known)
 			try_other_port(qp);
 		far_complete(qp);
+		if (qp->far->roce.is_lost)
+			lost_declare(qp);
 		far_run(qp);
 	}
 	pthread_mutex_unlock(&qp->lock);

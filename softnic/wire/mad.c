@@ -3,13 +3,14 @@
 
 #include "softnic/loop/loop.h"
 #include "softnic/shm/shared.h"
+#include "softnic/tap/capture.h"
 #include "softnic/wire/mad.h"
 #include "softnic/wire/receive.h"
 #include "softnic/wire/send.h"
 
 #define MAD_QKEY 0x80010000u
 
-enum { WAITING_MAX = 64, PACKET_MAX = 512 };
+enum { WAITING_MAX = 64, PACKET_MAX = 512, DETH_BYTES = 8 };
 
 static bool tell(struct softnic_work *work);
 
@@ -18,6 +19,7 @@ static struct {
 	pthread_mutex_t lock; /* a leaf */
 	struct waiting_mad {
 		struct wire_packet packet;
+		bool is_refused;
 		uint8_t bytes[PACKET_MAX];
 	} mads[WAITING_MAX];
 	uint32_t first, count;
@@ -58,6 +60,7 @@ static bool tell(struct softnic_work *work)
 	uint32_t (*fn)(const struct wire_mad *mad) = load_acquire(&listener);
 	struct waiting_mad w;
 	struct wire_mad mad;
+	uint32_t slot;
 
 	(void)work;
 	if (!take_waiting(&w))
@@ -68,14 +71,17 @@ static bool tell(struct softnic_work *work)
 		.to = w.packet.to.gid,
 		.bytes = w.bytes + w.packet.size - ROCE_ICRC_BYTES - WIRE_MAD_BYTES,
 		.was_passed_on = w.packet.was_passed_on,
+		.is_refused = w.is_refused,
 	};
-	if (fn)
-		receive_pass_on(&w.packet, fn(&mad));
+	slot = fn ? fn(&mad) : 0;
+	if (!w.is_refused && (!slot || mad.was_passed_on))
+		capture_packet(&w.packet.from, &w.packet.to, w.bytes, w.packet.size);
+	receive_pass_on(&w.packet, slot);
 	return true;
 }
 
 /* Drops a MAD if too many wait: the network may lose it, too. */
-static void let_wait(const struct wire_packet *packet)
+static void let_wait(const struct wire_packet *packet, bool is_refused)
 {
 	struct waiting_mad *w;
 
@@ -83,6 +89,7 @@ static void let_wait(const struct wire_packet *packet)
 	if (waiting.count < WAITING_MAX && packet->size <= PACKET_MAX) {
 		w = &waiting.mads[(waiting.first + waiting.count++) % WAITING_MAX];
 		w->packet = *packet;
+		w->is_refused = is_refused;
 		memcpy(w->bytes, packet->bytes, packet->size);
 	}
 	pthread_mutex_unlock(&waiting.lock);
@@ -94,7 +101,19 @@ void mad_take(const struct wire_packet *packet, const struct roce_packet *decode
 	if (load_acquire(&listener) && decoded->opcode == (ROCE_UD | ROCE_SEND_ONLY) &&
 	    decoded->qkey == MAD_QKEY && decoded->pkey == ROCE_PKEY_DEFAULT &&
 	    decoded->payload_bytes == WIRE_MAD_BYTES)
-		let_wait(packet);
+		let_wait(packet, false);
+}
+
+/* The quotation may end before the ICRC. */
+void mad_refused(const struct wire_address *to, const uint8_t *bytes, size_t size)
+{
+	uint8_t whole[ROCE_BTH_BYTES + DETH_BYTES + WIRE_MAD_BYTES + ROCE_ICRC_BYTES] = { 0 };
+	const struct wire_packet packet = { .from = *to, .bytes = whole, .size = sizeof(whole) };
+
+	if (!load_acquire(&listener) || size < sizeof(whole) - ROCE_ICRC_BYTES)
+		return;
+	memcpy(whole, bytes, sizeof(whole) - ROCE_ICRC_BYTES);
+	let_wait(&packet, true);
 }
 
 void wire_mad_send(const union ibv_gid *from, const struct wire_address *to, const uint8_t *mad)

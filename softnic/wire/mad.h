@@ -18,6 +18,15 @@ enum { MAD_QPN = 1 };
  */
 void mad_take(const struct wire_packet *packet, const struct roce_packet *decoded);
 
+/**
+ * mad_refused() - a host has nobody at the port of a MAD of ours
+ * @to: where it was sent
+ * @bytes, @size: of the packet, as the host quotes it
+ *
+ * Context: As mad_take().
+ */
+void mad_refused(const struct wire_address *to, const uint8_t *bytes, size_t size);
+
 /** mad_reset() - forget the listener */
 void mad_reset(void);
 

@@ -12,6 +12,7 @@
 #include "softnic/wire/mad.h"
 #include "softnic/wire/poller.h"
 #include "softnic/wire/receive.h"
+#include "softnic/pulse/refused.h"
 #include "softnic/wire/socket.h"
 
 enum {
@@ -52,8 +53,9 @@ static void look(struct softnic_timer *timer)
 
 void poller_ready(void *port, uint32_t events)
 {
-	(void)events;
 	pthread_mutex_lock(&poller.lock);
+	if (events & EPOLLERR) /* a sender may have taken the error that tells of the message */
+		refused_take(wire_socket((uint16_t)(uintptr_t)port));
 	if (receive_batch((uint16_t)(uintptr_t)port) && !poller.is_hot) {
 		store_relaxed(&poller.is_hot, true);
 		softnic_timer_arm(&poller.timer, LOOK_NS, look);

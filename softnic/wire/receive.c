@@ -4,6 +4,7 @@
  * (UDP_GRO). All of them are dealt with before a queue pair answers. So one acknowledgement covers
  * a batch.
  */
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
@@ -15,10 +16,12 @@
 #include "softnic/roce/packet.h"
 #include "softnic/seal/agree.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/tap/capture.h"
 #include "softnic/wire/far_input.h"
 #include "softnic/wire/mad.h"
 #include "softnic/wire/passed.h"
 #include "softnic/wire/receive.h"
+#include "softnic/pulse/refused.h"
 #include "softnic/wire/send.h"
 #include "softnic/wire/socket.h"
 
@@ -168,6 +171,8 @@ static void take_packet(struct wire_packet *p)
 	if (roce_packet_decode(&decoded, p->bytes, p->size) != ROCE_ACCEPTED)
 		return;
 	slot = decoded.dest_qpn >> SOFTNIC_QP_INDEX_BITS;
+	if (slot == nic.slot)
+		capture_packet(&p->from, &p->to, p->bytes, p->size);
 	if (decoded.dest_qpn == MAD_QPN) {
 		far_input_end();
 		if (is_intact(p))
@@ -202,13 +207,15 @@ static void take_message(struct mmsghdr *h, uint16_t port)
 
 bool receive_batch(uint16_t port)
 {
-	int fd = load_acquire(port == WIRE_ROCE_PORT ? &wire.roce : &wire.own), rounds, n, i;
+	int fd = wire_socket(port), rounds, n, i;
 	bool any = false;
 
 	for (rounds = 0, n = MESSAGES; rounds < ROUNDS_MAX && n == MESSAGES; rounds++) {
 		if (fd < 0 || !prepare())
 			return false;
 		n = recvmmsg(fd, buffer.headers, MESSAGES, MSG_DONTWAIT, NULL);
+		if (n < 0 && errno != EAGAIN)
+			refused_take(fd);
 		for (i = 0; i < n && !fault_port_is_down(); i++)
 			take_message(&buffer.headers[i], port);
 		far_input_end();

@@ -13,6 +13,8 @@
 #include "softnic/control/fault.h"
 #include "softnic/roce/icrc.h"
 #include "softnic/roce/qp.h"
+#include "softnic/tap/capture.h"
+#include "softnic/tap/delay.h"
 #include "softnic/wire/send.h"
 #include "softnic/wire/socket.h"
 #include "softnic/wire/stage.h"
@@ -97,7 +99,7 @@ static bool may_try_again(const struct train *t)
 {
 	struct pollfd out = { .fd = wire.own, .events = POLLOUT };
 
-	if (errno == EINTR)
+	if (errno == EINTR || errno == ECONNREFUSED) /* the latter tells of an earlier packet */
 		return true;
 	if (errno == EAGAIN || errno == ENOBUFS)
 		return poll(&out, 1, WAIT_MS) > 0;
@@ -181,8 +183,10 @@ static void fill_flow(struct roce_flow *flow, const struct wire_path *path)
 static void append(const struct wire_path *path, size_t size)
 {
 	struct train *last = batch.count ? &batch.trains[batch.count - 1] : NULL;
+	const struct wire_address from = { .gid = path->from, .port = wire.port };
 	uint8_t *at = batch.bytes + batch.used;
 
+	capture_packet(&from, &path->to, at, size);
 	batch.used += size;
 	if (last && may_continue(last, path, size)) {
 		last->is_ended = size < last->each;
@@ -198,13 +202,26 @@ static void append(const struct wire_path *path, size_t size)
 	};
 }
 
-static void append_copy(const struct wire_path *path, const uint8_t *bytes, size_t size)
+void send_late(const struct wire_path *path, const uint8_t *bytes, size_t size)
 {
 	memcpy(send_room(), bytes, size);
 	append(path, size);
 }
 
-/* A delayed packet goes behind the next one, or with the next batch. */
+/* The packet at @bytes may lie in send_room(), too. */
+static void append_or_delay(const struct wire_path *path, const uint8_t *bytes, size_t size)
+{
+	uint64_t delay_ns = fault_packet_delay_ns();
+
+	if (delay_ns)
+		delay_packet(path, bytes, size, delay_ns);
+	else if (bytes == batch.bytes + batch.used)
+		append(path, size);
+	else
+		send_late(path, bytes, size);
+}
+
+/* A packet that the next one overtakes goes behind that, or with the next batch. */
 static void append_with_faults(const struct wire_path *path, size_t size)
 {
 	uint32_t faults = fault_packet(batch.packets++);
@@ -221,12 +238,12 @@ static void append_with_faults(const struct wire_path *path, size_t size)
 		batch.held_path = *path;
 		return;
 	}
-	append(path, size);
+	append_or_delay(path, at, size);
 	if (faults & FAULT_DOUBLES)
-		append_copy(path, at, size);
+		append_or_delay(path, at, size);
 	batch.held_size = 0;
 	if (held)
-		append_copy(&batch.held_path, batch.held, held);
+		append_or_delay(&batch.held_path, batch.held, held);
 }
 
 void send_sealed(const struct wire_path *path, size_t size)

@@ -42,6 +42,9 @@ void send_packet(const struct wire_path *path, size_t size);
 /** send_sealed() - as send_packet(), for a packet that needs no ICRC */
 void send_sealed(const struct wire_path *path, size_t size);
 
+/** send_late() - send a packet as it is, with its ICRC; the faults of packets have been drawn */
+void send_late(const struct wire_path *path, const uint8_t *bytes, size_t size);
+
 /**
  * send_raw() - send a message as it is, at once
  * @iov: in two parts

@@ -11,6 +11,8 @@
 #include "softnic/loop/fork.h"
 #include "softnic/loop/loop.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/tap/capture.h"
+#include "softnic/tap/delay.h"
 #include "softnic/wire/poller.h"
 #include "softnic/wire/socket.h"
 
@@ -51,6 +53,10 @@ static int set_options(int fd, bool is_shared)
 		rc = set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 	if (!rc)
 		rc = set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+	if (!rc)
+		rc = set(fd, IPPROTO_IP, IP_RECVERR, 1);
+	if (!rc)
+		rc = set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
 	if (!rc && is_shared)
 		rc = set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	ask_for_buffers(fd);
@@ -85,6 +91,7 @@ int wire_socket_open(void)
 		return -EHOSTUNREACH;
 	pthread_mutex_lock(&wire.lock);
 	if (wire.own < 0) {
+		capture_open();
 		fd = open_port(wire_port(nic.slot), false);
 		if (fd >= 0) {
 			store_release(&wire.own, fd);
@@ -112,6 +119,7 @@ static void reset_wire(void)
 		close(wire.roce);
 	wire.own = wire.roce = -1;
 	wire.port = 0;
+	delay_reset();
 }
 
 const struct fork_part wire_fork = { &wire.lock, reset_wire };

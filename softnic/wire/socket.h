@@ -35,6 +35,12 @@ struct wire_packet {
 	size_t size;
 };
 
+/** wire_socket() - the socket of a port, @port being the own or RoCE's; -1 while closed */
+static inline int wire_socket(uint16_t port)
+{
+	return __atomic_load_n(port == WIRE_ROCE_PORT ? &wire.roce : &wire.own, __ATOMIC_ACQUIRE);
+}
+
 /** socket_is_ipv4() - is the GID that of an IPv4 address? */
 bool socket_is_ipv4(const union ibv_gid *gid);
 

@@ -62,12 +62,13 @@ struct wire_route {
  * @to: the address of this host that it was sent to
  * @bytes: WIRE_MAD_BYTES, *kept until* the function returns; of an untrusted sender
  * @was_passed_on: another process of this host received the MAD, and chose this process for it
+ * @is_refused: this process has sent the MAD from @to to @from, whose host has nobody at that port
  */
 struct wire_mad {
 	struct wire_address from;
 	union ibv_gid to;
 	const uint8_t *bytes;
-	bool was_passed_on;
+	bool was_passed_on, is_refused;
 };
 
 /**

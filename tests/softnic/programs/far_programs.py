@@ -164,9 +164,9 @@ class Programs(Hosts):
 
 
 class Refusals(Hosts):
-    def fail(self, command, words):
+    def fail(self, command, words, host="h2"):
         begin = time.monotonic()
-        client = self.launch("h2", command)
+        client = self.launch(host, command)
         output, _ = client.communicate(timeout=PATIENCE_S)
         self.assertNotEqual(client.returncode, 0)
         self.assertIn(words, output)
@@ -183,6 +183,10 @@ class Refusals(Hosts):
         self.port += 1
         self.serve("ucmatose -b 127.0.0.1 -p {port}")
         self.fail(f"ucmatose -s {IPV4} -p {{port}}", "RDMA_CM_EVENT_REJECTED, error: 8")
+
+    def test_a_host_without_softnic_rejects_at_once(self):
+        self.assertLess(self.fail("ucmatose -s 10.77.0.2 -p {port}", "RDMA_CM_EVENT_REJECTED",
+                                  "h1"), 7)
 
     def test_a_host_that_is_not_there_is_unreachable(self):
         self.fail(f"ucmatose -s {NOBODY} -p {{port}}", "RDMA_CM_EVENT_UNREACHABLE")

@@ -477,6 +477,54 @@ static void test_operations_that_the_transport_lacks_are_refused(void **state)
 	assert_int_equal(roce_qp_post(&a.qp, &wqe), -12);
 }
 
+static void test_a_silent_peer_is_asked_and_answers(void **state)
+{
+	(void)state;
+	a.qp.config.idle_ns = 1000;
+	roce_wait(&a, 5000);
+	roce_expect_silence(&a); /* the peer may not be ready before it was heard */
+	roce_post(&a, ROCE_OP_WRITE, 1);
+	roce_settle();
+	roce_expect_completion(&a, ROCE_SUCCESS);
+	roce_wait(&a, 999);
+	roce_expect_silence(&a);
+	roce_wait(&a, 1);
+	roce_expect(&a, ROCE_WRITE_ONLY, &sent);
+	assert_int_equal(sent.p.dma_bytes, 0);
+	roce_expect_silence(&a);
+	roce_deliver(&b, &sent);
+	roce_expect(&b, ROCE_ACK, &other);
+	assert_int_equal(other.p.syndrome & ROCE_SYNDROME_MASK, ROCE_SYNDROME_ACK);
+	assert_int_equal(b.qp.counters.duplicates, 0);
+	assert_int_equal(b.writes, 1);
+	roce_deliver(&a, &other);
+	roce_wait(&a, 999);
+	roce_expect_silence(&a);
+	roce_post(&a, ROCE_OP_WRITE, 1);
+	roce_settle();
+	roce_expect_completion(&a, ROCE_SUCCESS);
+}
+
+static void test_a_peer_that_answers_no_question_is_lost(void **state)
+{
+	int i;
+
+	(void)state;
+	a.qp.config.idle_ns = 1000;
+	roce_post(&a, ROCE_OP_WRITE, 1);
+	roce_settle();
+	roce_expect_completion(&a, ROCE_SUCCESS);
+	for (i = 0; i < ROCE_ASKS; i++) {
+		roce_wait(&a, 1000);
+		roce_expect(&a, ROCE_WRITE_ONLY, &sent);
+		assert_false(a.qp.is_lost);
+	}
+	roce_wait(&a, 1000);
+	assert_true(a.qp.is_lost);
+	roce_post(&a, ROCE_OP_WRITE, 1);
+	roce_expect_silence(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +551,8 @@ int main(void)
 		cmocka_unit_test_setup(test_own_memory_that_is_gone_fails_behind_the_earlier,
 				       setup),
 		cmocka_unit_test_setup(test_without_credits_one_packet_goes, setup),
+		cmocka_unit_test_setup(test_a_silent_peer_is_asked_and_answers, setup),
+		cmocka_unit_test_setup(test_a_peer_that_answers_no_question_is_lost, setup),
 		cmocka_unit_test_setup(test_the_window_bounds_packets_in_flight, setup),
 		cmocka_unit_test_setup(test_operations_that_the_transport_lacks_are_refused, setup),
 	};

@@ -4,7 +4,7 @@
  * each byte.
  *
  * far_program serve PORT
- * far_program rc|uc|ud|unmapped|unmapped_here|kill SERVER PORT [ROUNDS]
+ * far_program rc|uc|ud|unmapped|unmapped_here|kill|idle SERVER PORT [ROUNDS]
  *
  * The ends meet over TCP, on the addresses that their queue pairs use, too. The server obeys a
  * letter and a number, and answers with 0 or what went wrong.
@@ -489,6 +489,19 @@ static void run_kill(void)
 	CHECK(poll_one().status == IBV_WC_WR_FLUSH_ERR);
 }
 
+/* A program that only receives hears of the death, too. */
+static void run_idle(void)
+{
+	const struct far_order o = { 'k', 0 };
+
+	meet(IBV_QPT_RC);
+	fill(buffer, 8, 8);
+	execute(IBV_WR_RDMA_WRITE, 0, 8, 0);
+	post_receive(8);
+	put(&o, sizeof(o));
+	CHECK(poll_one().status == IBV_WC_WR_FLUSH_ERR);
+}
+
 static void call(const char *server, uint16_t port)
 {
 	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -522,6 +535,8 @@ int main(int argc, char **argv)
 		run_unmapped();
 	else if (!strcmp(argv[1], "unmapped_here"))
 		run_unmapped_here();
+	else if (!strcmp(argv[1], "idle"))
+		run_idle();
 	else
 		run_kill();
 	puts("right");

@@ -11,9 +11,11 @@ LIBRARIES are preloaded, separated by colons.
 Skips without namespaces.
 """
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 WEIR, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:4:2])
@@ -107,6 +109,15 @@ def net(*arguments):
                           check=False, timeout=PATIENCE)
 
 
+def tshark(file, condition):
+    """Lines of the packets in a capture that fulfil a condition."""
+    done = subprocess.run(["tshark", "-r", file, "-o", "ip.check_checksum:TRUE", "-o",
+                           "udp.check_checksum:TRUE", "-d", "udp.port==28672-29695,infiniband",
+                           "-Y", condition], capture_output=True, text=True, check=True,
+                          timeout=PATIENCE)
+    return done.stdout.splitlines()
+
+
 def command(host, *words, **options):
     return [WEIR, "lab", "net", "run", host, "--", "env", f"LD_PRELOAD={SOFTNIC}",
             *(f"{name}={value}" for name, value in options.items()), *words]
@@ -149,7 +160,7 @@ class Hosts(unittest.TestCase):
                                       WEIR_SOFTNIC=faults), capture_output=True, text=True,
                               check=False, timeout=PATIENCE)
         self.assertEqual((done.returncode, done.stdout), (0, "right\n"), done.stderr)
-        if transport != "kill":
+        if transport not in ("kill", "idle"):
             self.assertEqual(server.wait(PATIENCE), 0)
 
     def test_reliable_connections_move_the_right_bytes(self):
@@ -194,6 +205,32 @@ class Hosts(unittest.TestCase):
         self.assertNotIn(SEALED_PACKET, self.opcodes(SEALED, CLEAR))
         self.assertNotIn(SEALED_PACKET, self.opcodes(CLEAR, SEALED))
         self.assertFalse(self.opcodes("encrypt=1") & {AGREEMENT, SEALED_PACKET})
+
+    def test_a_killed_peer_is_missed_by_one_that_only_receives(self):
+        self.pair("idle")
+
+    def test_packets_may_be_late(self):
+        self.pair("rc", faults="packet_delay_us=2000,loss=0.5,reorder=5")
+
+    @unittest.skipUnless(shutil.which("tshark"), "no tshark")
+    def test_tshark_decodes_what_is_recorded(self):
+        global PORT
+        for address in "10.77.0.1", "fd77:6569:7200::1":
+            PORT += 1
+            file = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), "pcap")
+            self.start(WEIR, "lab", "net", "run", FIRST, "--", WEIR, "run", "-q", "--", PROGRAM,
+                       "serve", str(PORT))
+            done = subprocess.run([WEIR, "lab", "net", "run", SECOND, "--", WEIR, "run", "-q",
+                                   "--pcap", file, "--", PROGRAM, "rc", address, str(PORT)],
+                                  capture_output=True, text=True, check=False, timeout=PATIENCE)
+            self.assertEqual((done.returncode, done.stdout), (0, "right\n"), done.stderr)
+            self.assertEqual(tshark(file, "_ws.malformed or _ws.expert.severity == error or "
+                                    "ip.checksum.status == bad or udp.checksum.status == bad or "
+                                    "not infiniband"), [])
+            # Opcodes: a write's first packet, a read and its last response, a send with immediate,
+            # an acknowledgement, an atomic's answer, and a fetch-and-add
+            for opcode in 0x06, 0x0c, 0x0f, 0x05, 0x11, 0x12, 0x14:
+                self.assertTrue(tshark(file, f"infiniband.bth.opcode == {opcode}"), opcode)
 
     def test_a_rogue_sender_changes_nothing(self):
         self.attack(THIRD, ROGUE, "10.77.0.1", "60")
