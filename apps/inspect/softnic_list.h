@@ -17,6 +17,13 @@ struct softnic_list {
 
 /* Return: 0; -ENOMEM; errors of socket(2). A failure leaves an empty list. */
 int softnic_list_take(struct softnic_list *list);
+/** struct peer_name - a peer's address; "others" for those beyond the table */
+struct peer_name {
+	char text[64];
+};
+
+struct peer_name softnic_list_peer(const struct softnic_peer *peer);
+
 void softnic_list_free(struct softnic_list *list);
 
 #endif

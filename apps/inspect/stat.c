@@ -67,11 +67,70 @@ static void print_processes(const struct softnic_list *softnic)
 	table_fini(&table);
 }
 
+static void add_peer(struct text_table *table, const struct softnic_process *process,
+		     const struct softnic_peer *peer)
+{
+	const struct softnic_peer_counters *c = &peer->counters;
+	const uint64_t plain[] = { c->packets_out,   c->packets_in,
+				   c->retransmitted, c->duplicates,
+				   c->gaps,	     c->timeouts,
+				   c->naks_in,	     c->naks_out,
+				   c->rnr_in,	     c->rnr_out };
+
+	table_add(table, "%s", softnic_list_peer(peer).text);
+	table_add(table, "%d", process->pid);
+	table_add(table, "%s", size_format(c->bytes_out).text);
+	table_add(table, "%s", size_format(c->bytes_in).text);
+	for (size_t k = 0; k < LENGTH(plain); k++)
+		table_add(table, "%" PRIu64, plain[k]);
+}
+
+static void print_peers(const struct softnic_list *softnic)
+{
+	static const char *const heads[] = { "peer",	"pid",	    "sent",	    "received",
+					     "packets", "accepted", "sent again",   "duplicates",
+					     "gaps",	"timeouts", "NAKs",	    "NAKs sent",
+					     "RNR",	"RNR sent" };
+	struct text_table table;
+	size_t nr_peers = 0;
+
+	for (size_t i = 0; i < softnic->count; i++)
+		nr_peers += softnic->process[i].nr_peers;
+	if (!nr_peers)
+		return;
+	putchar('\n');
+	table_init(&table, LENGTH(heads));
+	for (size_t i = 0; i < LENGTH(heads); i++)
+		table_add(&table, "%s", heads[i]);
+	for (size_t i = 0; i < softnic->count; i++)
+		for (size_t k = 0; k < softnic->process[i].nr_peers; k++)
+			add_peer(&table, &softnic->process[i], &softnic->process[i].peers[k]);
+	table_print(&table, stdout);
+	table_fini(&table);
+}
+
+static void print_peers_json(struct json *json, const struct softnic_process *process)
+{
+	json_open_array(json, "peers");
+	for (size_t k = 0; k < process->nr_peers; k++) {
+		const struct softnic_peer *peer = &process->peers[k];
+
+		json_open_object(json, NULL);
+		json_string(json, "peer", softnic_list_peer(peer).text);
+#define PRINT_COUNTER(name, help) json_uint(json, #name, peer->counters.name);
+		SOFTNIC_PEER_COUNTERS(PRINT_COUNTER)
+#undef PRINT_COUNTER
+		json_close(json);
+	}
+	json_close(json);
+}
+
 static void print_all(const struct softnic_list *softnic, const struct session_list *find)
 {
 	if (!softnic->count && !find->count)
 		puts("no process of yours has softnic or a session open");
 	print_processes(softnic);
+	print_peers(softnic);
 	if (softnic->count && find->count)
 		putchar('\n');
 	session_print_table(find);
@@ -94,6 +153,7 @@ static void print_all_json(const struct softnic_list *softnic, const struct sess
 #define PRINT_COUNTER(name, help) json_uint(&json, #name, process->counters.name);
 		SOFTNIC_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
+		print_peers_json(&json, process);
 		json_close(&json);
 	}
 	json_close(&json);

@@ -34,6 +34,33 @@
 #define SOFTNIC_mrs "weir_softnic_memory_regions", METRIC_GAUGE
 #define SOFTNIC_qps "weir_softnic_queue_pairs", METRIC_GAUGE
 
+/* The same for each counter of SOFTNIC_PEER_COUNTERS. */
+#define PEER_packets_out "weir_softnic_peer_transmitted_packets_total"
+#define PEER_packets_in "weir_softnic_peer_accepted_packets_total"
+#define PEER_bytes_out "weir_softnic_peer_transmitted_bytes_total"
+#define PEER_bytes_in "weir_softnic_peer_received_bytes_total"
+#define PEER_retransmitted "weir_softnic_peer_retransmitted_packets_total"
+#define PEER_duplicates "weir_softnic_peer_duplicate_packets_total"
+#define PEER_gaps "weir_softnic_peer_gap_packets_total"
+#define PEER_timeouts "weir_softnic_peer_timeouts_total"
+#define PEER_naks_out "weir_softnic_peer_sent_naks_total"
+#define PEER_naks_in "weir_softnic_peer_received_naks_total"
+#define PEER_rnr_out "weir_softnic_peer_sent_rnr_naks_total"
+#define PEER_rnr_in "weir_softnic_peer_received_rnr_naks_total"
+
+#define PEER_COUNTER(name, help) \
+	{ PEER_##name, METRIC_COUNTER, help, offsetof(struct softnic_peer_counters, name) },
+
+static const struct metric peer_metrics[] = {
+	SOFTNIC_PEER_COUNTERS(PEER_COUNTER){ NULL },
+};
+
+const struct metric_group softnic_peer_metrics = {
+	.title = "Peers of softnic",
+	.labels = "`pid`, `process` and `peer`",
+	.metrics = peer_metrics,
+};
+
 #define COUNTER(name, help) { SOFTNIC_##name, help, offsetof(struct softnic_counters, name) },
 
 static const struct metric metrics[] = {
@@ -45,6 +72,28 @@ const struct metric_group softnic_metrics = {
 	.labels = "`pid` and `process`",
 	.metrics = metrics,
 };
+
+static int collect_peers(struct exposition *x, const struct softnic_list *list, pid_t pid)
+{
+	struct metric_row *rows = calloc(list->count * SOFTNIC_PEERS_MAX + 1, sizeof(*rows));
+	size_t nr = 0;
+
+	for (size_t i = 0; rows && i < list->count; i++) {
+		const struct softnic_process *process = &list->process[i];
+
+		for (size_t k = 0; k < process->nr_peers && (!pid || process->pid == pid); k++) {
+			rows[nr].values = &process->peers[k].counters;
+			metric_label(&rows[nr], "pid", "%d", process->pid);
+			metric_label(&rows[nr], "process", "%s", process->comm);
+			metric_label(&rows[nr++], "peer", "%s",
+				     softnic_list_peer(&process->peers[k]).text);
+		}
+	}
+	if (rows)
+		exposition_group(x, &softnic_peer_metrics, rows, nr);
+	free(rows);
+	return rows ? 0 : -ENOMEM;
+}
 
 int softnic_metrics_collect(struct exposition *x, pid_t pid)
 {
@@ -67,7 +116,7 @@ int softnic_metrics_collect(struct exposition *x, pid_t pid)
 	}
 	if (rows)
 		exposition_group(x, &softnic_metrics, rows, nr);
-	rc = rows ? 0 : -ENOMEM;
+	rc = rows ? collect_peers(x, &list, pid) : -ENOMEM;
 	free(rows);
 	softnic_list_free(&list);
 	return rc;

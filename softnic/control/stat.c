@@ -27,6 +27,10 @@ static int read_pub(int fd, struct softnic_process *p)
 	memcpy(p->comm, pub->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = '\0';
 	p->counters = pub->counters;
+	p->nr_peers = load_acquire(&pub->nr_peers);
+	if (p->nr_peers > SOFTNIC_PEERS_MAX)
+		p->nr_peers = 0;
+	memcpy(p->peers, pub->peers, p->nr_peers * sizeof(p->peers[0]));
 	munmap(map, size);
 	return 0;
 }

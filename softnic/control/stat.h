@@ -49,11 +49,42 @@ struct softnic_counters {
 #undef SOFTNIC_COUNTER_FIELD
 };
 
+/* X(name, help): of the packets to and from one peer; bytes are those of programs */
+#define SOFTNIC_PEER_COUNTERS(X)                                          \
+	X(packets_out, "packets sent to a peer on another host")          \
+	X(packets_in, "packets of a peer accepted by a queue pair")       \
+	X(bytes_out, "bytes of payload sent to a peer, repeated ones too") \
+	X(bytes_in, "bytes of payload received from a peer")              \
+	X(retransmitted, "packets sent again to a peer")                  \
+	X(duplicates, "packets of a peer that came twice")                \
+	X(gaps, "packets of a peer that came past a lost one")            \
+	X(timeouts, "times that a peer did not answer in time")           \
+	X(naks_out, "NAKs sent to a peer")                                \
+	X(naks_in, "NAKs of a peer")                                      \
+	X(rnr_out, "times that a peer was told that no buffer is posted") \
+	X(rnr_in, "times that a peer had no buffer posted")
+
+struct softnic_peer_counters {
+#define SOFTNIC_COUNTER_FIELD(name, help) uint64_t name;
+	SOFTNIC_PEER_COUNTERS(SOFTNIC_COUNTER_FIELD)
+#undef SOFTNIC_COUNTER_FIELD
+};
+
+enum { SOFTNIC_PEERS_MAX = 32 };
+
+/** struct softnic_peer - a host that a process exchanged packets with; @gid of zeros: the rest */
+struct softnic_peer {
+	uint8_t gid[16];
+	struct softnic_peer_counters counters;
+};
+
 /** struct softnic_process - one process that has the device open */
 struct softnic_process {
 	pid_t pid;
 	char comm[16];
 	struct softnic_counters counters;
+	size_t nr_peers;
+	struct softnic_peer peers[SOFTNIC_PEERS_MAX];
 };
 
 /**

@@ -88,7 +88,6 @@ size_t roce_qp_output(struct roce_qp *qp, uint8_t *bytes, uint64_t *path, uint64
 					     roce_requester_output(qp, bytes, path, now_ns);
 	}
 	qp->counters.packets_out += length > 0;
-	qp->counters.bytes_out += length;
 	return length;
 }
 

@@ -154,6 +154,7 @@ struct roce_ops {
 
 /**
  * struct roce_counters - what happened to a queue pair so far
+ * @bytes_in, @bytes_out: of payload
  * @refused: packets dropped, by reason
  * @duplicates: requests seen before; @gaps: requests past a lost one
  * @stray: responses that answer no open request

@@ -309,6 +309,7 @@ size_t roce_requester_output(struct roce_qp *qp, uint8_t *bytes, uint64_t *path,
 		return 0;
 	}
 	length += p.payload_bytes;
+	qp->counters.bytes_out += p.payload_bytes;
 	*path = wqe->path;
 	advance(qp, wqe, now_ns);
 	return length + roce_packet_pad(bytes + length, p.payload_bytes);

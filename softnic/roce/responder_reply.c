@@ -194,6 +194,7 @@ static size_t respond(struct roce_qp *qp, uint8_t *bytes)
 	if (++res->next == res->end)
 		set_pending(qp, res, false);
 	length += p.payload_bytes;
+	qp->counters.bytes_out += p.payload_bytes;
 	return length + roce_packet_pad(bytes + length, p.payload_bytes);
 }
 

@@ -26,7 +26,7 @@
 #include "softnic/control/stat.h"
 
 enum {
-	SHARED_VERSION = 9,
+	SHARED_VERSION = 10,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
@@ -86,6 +86,8 @@ struct shared_pub {
 	uint32_t reserved[4];
 	struct shared_life life; /* in a separate cache line: each copy reads @life */
 	struct softnic_counters counters;
+	uint32_t nr_peers; /* of @peers, in use */
+	struct softnic_peer peers[SOFTNIC_PEERS_MAX];
 	uint32_t files[SHARED_FILES]; /* numbers of the files that peers may map, or 0 */
 	struct shared_mr mrs[SHARED_MRS]; /* [0] stays unused: key 0 is invalid */
 };

@@ -6,6 +6,7 @@
 #include "softnic/qp/resp.h"
 #include "softnic/qp/sq.h"
 #include "softnic/shm/peer.h"
+#include "softnic/tap/peers.h"
 #include "softnic/verbs/ah.h"
 #include "softnic/verbs/mw.h"
 #include "softnic/verbs/nic.h"
@@ -98,6 +99,7 @@ static int connect_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *a
 	if (rc)
 		return -rc;
 	f->path = far_path(av);
+	f->peer = peers_get(&av->dgid);
 	rc = peer_get(nic.slot, &f->self);
 	if (!rc && f->self->state != PEER_READY)
 		rc = -EPERM;
@@ -293,7 +295,7 @@ void far_complete(struct qp *qp)
 	}
 }
 
-void far_count(struct qp *qp)
+void far_count(struct qp *qp, struct softnic_peer_counters *peer)
 {
 	const struct roce_counters *now = &qp->far->roce.counters;
 	struct roce_counters *before = &qp->far->counted;
@@ -305,6 +307,7 @@ void far_count(struct qp *qp)
 	count(retransmitted, now->retransmitted - before->retransmitted);
 	count(duplicates, now->duplicates - before->duplicates);
 	count(gaps, now->gaps - before->gaps);
+	peers_count(peer, before, now);
 	*before = *now;
 }
 
@@ -322,6 +325,6 @@ void far_run(struct qp *qp)
 		transmit(qp);
 		far_complete(qp);
 	} while (done != qp->sq.done && has_work(qp));
-	far_count(qp);
+	far_count(qp, qp->far->peer);
 	far_timer_set(qp);
 }

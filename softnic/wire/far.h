@@ -38,6 +38,7 @@
  * @is_lost: the peer's process has ended, or its host
  * @armed_ns: deadline of qp->timer, or ROCE_NEVER
  * @counted: what the process's counters have of the transport's
+ * @peer: the counters of the peer's host; not for UD
  */
 struct far {
 	struct roce_qp roce;
@@ -51,6 +52,7 @@ struct far {
 	uint32_t grh_flags;
 	uint64_t armed_ns;
 	struct roce_counters counted;
+	struct softnic_peer_counters *peer;
 	struct roce_wqe *wqes;
 	struct roce_resource *resources;
 };
@@ -100,8 +102,8 @@ static inline bool far_has_begun(const struct qp *qp)
 /** far_run() - post to the transport, transmit, and take completions of a connected queue pair */
 void far_run(struct qp *qp);
 
-/** far_count() - add what the transport has counted to the counters of the process */
-void far_count(struct qp *qp);
+/** far_count() - add what the transport has counted to the counters of the process and a peer */
+void far_count(struct qp *qp, struct softnic_peer_counters *peer);
 
 /** far_complete() - take the completions of the transport */
 void far_complete(struct qp *qp);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "softnic/tap/peers.h"
 #include "softnic/verbs/ah.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/wire/far.h"
@@ -88,7 +89,7 @@ static void take_datagram(struct qp *qp, const struct wire_packet *packet,
 	ah_fill_grh(&av, decoded->payload_bytes, &grh);
 	qp->far->grh_flags = IBV_WC_GRH | (ah_is_between_ipv4(&av) ? RECV_IPV4 : 0);
 	roce_qp_input(&qp->far->roce, decoded, (const uint8_t *)&grh, softnic_loop_now_ns());
-	far_count(qp);
+	far_count(qp, peers_get(&packet->from.gid));
 }
 
 /* Returns whether the transport was not misled. */

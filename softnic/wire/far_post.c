@@ -6,6 +6,7 @@
 
 #include "softnic/verbs/ah.h"
 #include "softnic/qp/sq.h"
+#include "softnic/tap/peers.h"
 #include "softnic/wire/far.h"
 
 static enum roce_op op_of(enum ibv_wr_opcode op)
@@ -85,6 +86,7 @@ int far_send_datagram(struct qp *qp, const struct send_wqe *wqe, const struct av
 	if (size)
 		send_packet(&path, size);
 	send_end();
+	far_count(qp, peers_get(&av->dgid));
 	if (!roce_qp_completion(&f->roce, &c) || c.status != ROCE_SUCCESS) {
 		roce_qp_start_sending(&f->roce);
 		return IBV_WC_LOC_PROT_ERR;

@@ -35,11 +35,13 @@ ELSEWHERE = {
     "weir_donor_huge_pages": "softnic's clients cannot map huge pages: always 0",
     "weir_donor_refused_unloaded_writes_total": "tests/lib/donor has the hostile client",
     "weir_softnic_refused_packets_total": "tests/softnic/roce sends packets that are refused",
+    "weir_softnic_peer_sent_rnr_naks_total": "tests/softnic/roce lacks receives",
+    "weir_softnic_peer_received_rnr_naks_total": "tests/softnic/roce lacks receives",
     "weir_donor_info": "its labels are compared",
     "weir_build_info": "its label is compared",
 }
 # The packets' counters move between hosts only.
-PACKETS = re.compile(r"weir_softnic_\w+_packets_total")
+PACKETS = re.compile(r"weir_softnic_(\w+_packets|peer_\w+)_total")
 
 
 def environment(**more):
