@@ -10,7 +10,7 @@
 #define LATE_NS_MAX 300000
 #define TIMEOUT 6 /* 262 us */
 #define PAUSE_NS_MAX 10000
-#define IDLE_NS_MAX 1000000
+#define IDLE_NS_MIN 1000000 /* beyond the time of a late packet and its answer */
 #define BURST 8 /* posts or receives at a time */
 
 static const struct roce_flow flow = { .src_port = 0xc000, .dst_port = 4791 };
@@ -145,7 +145,7 @@ static void connect(struct fuzz_roce *f)
 {
 	uint32_t i, psns[2], window = 1 + fuzz_roce_draw(f, 40);
 	uint32_t read_packets = 1 + fuzz_roce_draw(f, 8);
-	uint64_t idle_ns = fuzz_roce_draw(f, 2) ? 1 + fuzz_roce_draw(f, IDLE_NS_MAX) : 0;
+	uint64_t idle_ns = fuzz_roce_draw(f, 2) ? IDLE_NS_MIN + fuzz_roce_draw(f, IDLE_NS_MIN) : 0;
 	uint8_t depth = (uint8_t)(1 + fuzz_roce_draw(f, FUZZ_ROCE_DEPTH_MAX));
 
 	for (i = 0; i < 2; i++)
