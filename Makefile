@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-suite check-canary check-distros check-vm check-kernel-debug soak
+.PHONY: help demo check check-suite check-wire check-canary check-distros check-vm check-kernel-debug soak
 .PHONY: deb check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
@@ -15,6 +15,7 @@ help:
 	@echo 'make check-canary  plant bugs, one at a time, and see the tests find each: 30 minutes of CPU'
 	@echo 'make check-distros demo and check on fresh Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make check-suite only those that need no virtual machine (part of make check)'
+	@echo 'make check-wire  tests over softnic between hosts, on good and bad networks: half an hour'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make check-kernel-debug  /dev/weirN on a kernel with KASAN and lockdep, built once'
 	@echo 'make soak     for MINUTES=60: swap to /dev/weir0 while its donors die and come again'
@@ -81,6 +82,12 @@ soak:
 	@scripts/deps soak
 	@$(MAKE) --no-print-directory build
 	tests/vm/vm soak $(BUILD) $(MINUTES) || [ $$? -eq 77 ]
+
+# Half an hour; WIRE='-c loss' for one network.
+check-wire:
+	@scripts/deps check
+	@$(MAKE) --no-print-directory build
+	tests/softnic/wire/suites.py $(BUILD) $(WIRE)
 
 vm-shell:
 	@scripts/deps vm

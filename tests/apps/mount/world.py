@@ -5,7 +5,7 @@ The tests are called with the path of the weir command. WEIR_DEVICE chooses the 
 softnic.
 WEIR_TEST_ADDRESS is the address for donors, 127.0.0.1 if unset. WEIR_TEST_KEY is a key file, needed
 beyond
-loopback. WEIR_TEST_SIZE, at most 1, scales the amount of data on slow devices.
+loopback. WEIR_TEST_SERVE is a command line that runs the donor on another host. WEIR_TEST_SIZE, at most 1, scales the amount of data on slow devices.
 """
 import os
 import re
@@ -20,6 +20,7 @@ import unittest
 WEIR = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/weir"
 ADDRESS = os.environ.get("WEIR_TEST_ADDRESS") or "127.0.0.1"
 KEY = ["--key", os.environ["WEIR_TEST_KEY"]] if os.environ.get("WEIR_TEST_KEY") else []
+SERVE = os.environ.get("WEIR_TEST_SERVE", "").split()
 NOBODY = ADDRESS + ":1"
 SKIPPED = 77
 # Longer than a call's timeout, shorter than users accept.
@@ -146,7 +147,7 @@ class World:
         self.clients = []
         with open(os.path.join(self.dir, "donor.log"), "wb") as log:
             self.donor = subprocess.Popen(
-                [WEIR, "serve", "--listen", f"{ADDRESS}:0", "--memory", memory,
+                [*SERVE, WEIR, "serve", "--listen", f"{ADDRESS}:0", "--memory", memory,
                  *with_key(options)],
                 env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         ready = re.match(rb"ready (\S+)", self.donor.stdout.readline())
