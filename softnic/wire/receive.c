@@ -157,6 +157,7 @@ static bool take_sealed(const struct wire_packet *p)
 		far_input_message(p);
 	else
 		return false;
+	capture_packet(&p->from, &p->to, p->bytes, p->size);
 	return true;
 }
 

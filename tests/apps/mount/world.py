@@ -4,8 +4,8 @@
 The tests are called with the path of the weir command. WEIR_DEVICE chooses the device; default
 softnic.
 WEIR_TEST_ADDRESS is the address for donors, 127.0.0.1 if unset. WEIR_TEST_KEY is a key file, needed
-beyond
-loopback. WEIR_TEST_SERVE is a command line that runs the donor on another host. WEIR_TEST_SIZE, at most 1, scales the amount of data on slow devices.
+beyond loopback. WEIR_TEST_SERVE is a command line that runs the donor on another host.
+WEIR_TEST_SIZE, at most 1, scales the amount of data on slow devices.
 """
 import os
 import re
