@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-suite check-wire check-canary check-distros check-vm check-kernel-debug soak
+.PHONY: help demo check check-suite check-wire check-canary check-distros check-vm check-kernel-debug check-pool soak
 .PHONY: deb check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
@@ -17,6 +17,7 @@ help:
 	@echo 'make check-suite only those that need no virtual machine (part of make check)'
 	@echo 'make check-wire  tests over softnic between hosts, on good and bad networks: half an hour'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
+	@echo 'make check-pool MINUTES=60 SEED=1: kill and stop the processes of a pool, and check all bytes'
 	@echo 'make check-kernel-debug  /dev/weirN on a kernel with KASAN and lockdep, built once'
 	@echo 'make soak     for MINUTES=60: swap to /dev/weir0 while its donors die and come again'
 	@echo 'make vm-shell a prompt in that machine'
@@ -64,6 +65,15 @@ check-distros:
 		scripts/distro-root $$release demo check; \
 		case $$? in 0|77) ;; *) failed="$$failed $$release" ;; esac; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+# Failures of a pool's processes, from a seed.
+SEED ?= 1
+check-pool: build
+	@for kind in file etcd; do \
+		WEIR_TEST_PRELOAD=$(abspath $(BUILD))/softnic/libweir-softnic.so tests/pool/campaign.py \
+			--kind $$kind --seed $(SEED) --minutes $(MINUTES) \
+			$(BUILD)/weir $(BUILD)/tests/pool/pool_register || [ $$? -eq 77 ] || exit 1; \
+	done
 
 # 77: no virtual machine can run here, and it has said why.
 check-vm:

@@ -44,7 +44,7 @@ static_assert(sizeof(struct wire_control_head) + WIRE_CONTROL_BODY_MAX <=
 
 enum wire_control_op {
 	WIRE_REGION_CREATE = 1, /* flags, value: length, optional name -> wire_control_region */
-	WIRE_REGION_OPEN, /* flags, name -> wire_control_region */
+	WIRE_REGION_OPEN, /* flags, name; FENCED: value: epoch -> wire_control_region */
 	WIRE_REGION_CLOSE, /* value: hold -> nothing */
 	WIRE_REGION_DELETE, /* name -> nothing */
 	WIRE_REGION_LIST, /* value: 0 or next -> wire_control_list, wire_control_entry[] */
@@ -54,6 +54,11 @@ enum wire_control_op {
 /* Flags of a region, as in <weir/region.h>. */
 #define WIRE_REGION_EXCLUSIVE 1u
 #define WIRE_REGION_READ_ONLY 2u
+/*
+ * OPEN: of a client at an epoch, which replaces all holders up to this epoch. Their rkeys are
+ * revoked before the reply. -EBUSY: the region has been opened at a later epoch
+ */
+#define WIRE_REGION_FENCED 8u
 #define WIRE_REGION_MOVABLE 4u /* CREATE without a name: the client returns the region on request */
 
 /* The body of a CONTROL_CALL. A name follows. */

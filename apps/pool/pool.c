@@ -16,6 +16,8 @@ static const char help[] =
 	"  drain POOL DONOR              give a donor's places to others\n"
 	"  volume create POOL NAME SIZE  make a volume\n"
 	"  volume list POOL              list the volumes\n"
+	"  volume import POOL NAME FILE  write a file to a volume\n"
+	"  volume export POOL NAME FILE  write a volume to a file\n"
 	"  volume rm POOL NAME           remove a volume and its data\n\n"
 	"POOL is one of\n"
 	"  etcd:http://H1:2379,H2:2379/NAME  user and certificates as for etcdctl: ETCDCTL_USER,\n"
@@ -36,6 +38,8 @@ static const struct {
 	{ "drain", NULL, pool_drain },
 	{ "volume", "create", pool_volume_create },
 	{ "volume", "list", pool_volume_list },
+	{ "volume", "import", pool_volume_import },
+	{ "volume", "export", pool_volume_export },
 	{ "volume", "rm", pool_volume_rm },
 };
 
@@ -119,8 +123,9 @@ int cmd_pool(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (has_name)
-		return usage_error(argv[0], "no command '%s %s': expected create, list or rm", name,
-				   part);
+		return usage_error(argv[0],
+				   "no command '%s %s': expected create, list, import, export or "
+				   "rm", name, part);
 	return *name ? usage_error(argv[0], "no command '%s'", name) :
 		       usage_error(argv[0], "no COMMAND given");
 }

@@ -12,6 +12,8 @@ int pool_donors(const char *cmd, int argc, char **argv);
 int pool_drain(const char *cmd, int argc, char **argv);
 int pool_volume_create(const char *cmd, int argc, char **argv);
 int pool_volume_list(const char *cmd, int argc, char **argv);
+int pool_volume_import(const char *cmd, int argc, char **argv);
+int pool_volume_export(const char *cmd, int argc, char **argv);
 int pool_volume_rm(const char *cmd, int argc, char **argv);
 
 /**

@@ -43,7 +43,7 @@ static const struct cmdline_option create_options[] = {
 
 static const struct cmdline create_line = {
 	.usage = "Usage: weir pool volume create [OPTION...] POOL NAME SIZE\n"
-		 "Makes a volume. Memory is taken from the donors as the volume is written.\n",
+		 "Makes a volume. Its first client takes the memory from the donors.\n",
 	.options = create_options,
 	.arguments = "POOL NAME SIZE",
 	.arguments_min = 3,

@@ -63,6 +63,35 @@ void weir_extents_donor_lost(struct weir_extents *v, uint8_t donor)
 	}
 }
 
+void weir_extents_join(struct weir_extents *v, const struct weir_extents_placement *place)
+{
+	struct weir_replica *replica = &v->extent[place->extent].replica[place->slot];
+
+	replica->donor = place->donor;
+	replica->state = WEIR_REPLICA_FILLING;
+	replica->leaves = false;
+}
+
+void weir_extents_trust(struct weir_extents *v, uint32_t extent, uint8_t slot)
+{
+	if (v->extent[extent].replica[slot].state == WEIR_REPLICA_FILLING)
+		v->extent[extent].replica[slot].state = WEIR_REPLICA_VALID;
+}
+
+void weir_extents_leave(struct weir_extents *v, uint32_t extent, uint8_t slot)
+{
+	if (is_live(&v->extent[extent].replica[slot]))
+		v->extent[extent].replica[slot].state = WEIR_REPLICA_STALE;
+}
+
+void weir_extents_found(struct weir_extents *v, uint32_t extent)
+{
+	v->extent[extent].live = v->pages;
+	v->extent[extent].thin = false;
+	for (uint32_t i = 0; i < v->pages; i++)
+		v->extent[extent].sum[i] = WEIR_SUM_UNKNOWN;
+}
+
 uint8_t weir_extents_count_valid(const struct weir_extents *v, uint32_t extent)
 {
 	uint8_t valid = 0;
@@ -116,6 +145,8 @@ bool weir_extents_distrust(struct weir_extents *v, uint32_t extent, uint8_t slot
 {
 	struct weir_replica *replica = &v->extent[extent].replica[slot];
 
+	if (v->is_mapped)
+		return weir_extents_count_valid(v, extent) > 1;
 	if (replica->state == WEIR_REPLICA_VALID && weir_extents_count_valid(v, extent) > 1)
 		replica->state = WEIR_REPLICA_STALE;
 	return replica->state == WEIR_REPLICA_STALE;

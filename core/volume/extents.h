@@ -182,6 +182,8 @@ struct weir_extents_local_copy {
  * @copy: the copy that fills a replica
  * @copied: pages copied so far
  * @local: the copy to the local disk
+ * @is_mapped: the host places replicas, by weir_extents_join() and weir_extents_leave(). A VALID
+ *	replica becomes STALE only when it leaves, or when the host says that it missed a write
  */
 struct weir_extents {
 	struct weir_extents_donor donor[WEIR_EXTENTS_DONORS_MAX];
@@ -195,6 +197,7 @@ struct weir_extents {
 	struct weir_extents_resync copy;
 	uint64_t copied;
 	struct weir_extents_local_copy local;
+	bool is_mapped;
 };
 
 /**
@@ -279,6 +282,18 @@ int weir_extents_granted(struct weir_extents *v, struct weir_extents_placement *
  */
 void weir_extents_adopt(struct weir_extents *v, uint32_t *sum, uint32_t pages);
 
+/* The memory at @place, whose slot was free, is a FILLING replica. */
+void weir_extents_join(struct weir_extents *v, const struct weir_extents_placement *place);
+
+/* A FILLING replica has all data, as the host knows: it becomes VALID. */
+void weir_extents_trust(struct weir_extents *v, uint32_t extent, uint8_t slot);
+
+/* A live replica becomes STALE, whether or not it has missed a write. */
+void weir_extents_leave(struct weir_extents *v, uint32_t extent, uint8_t slot);
+
+/* The extent has data that this volume did not write: all pages become UNKNOWN. */
+void weir_extents_found(struct weir_extents *v, uint32_t extent);
+
 /*
  * Releases memory no longer needed: of thin extents beyond the reserve, if unused and without a
  * slow donor; of leaving replicas, once there are enough others; of FILLING replicas without a
@@ -357,7 +372,10 @@ void weir_extents_read_end(struct weir_extents *v, uint32_t extent, uint8_t slot
 void weir_extents_expect(const struct weir_extents *v, uint32_t extent, uint32_t page,
 			 uint32_t pages, uint32_t *sums);
 
-/* Makes a replica with wrong data STALE, unless no other is VALID. Return: true if STALE. */
+/*
+ * Makes a replica with wrong data STALE, unless no other is VALID or the volume is mapped. Return:
+ * true if another replica is to be read.
+ */
 bool weir_extents_distrust(struct weir_extents *v, uint32_t extent, uint8_t slot);
 
 /* A bit for each replica that a write would go to; 0: no replica is VALID. */
@@ -437,6 +455,24 @@ struct weir_extents_copy_step {
  * next step.
  */
 void weir_extents_resync_next(struct weir_extents *v, struct weir_extents_copy_step *step);
+
+/**
+ * weir_extents_resync_accept() - whether the pages of a step may be used
+ * @v: the volume
+ * @step: the step, which has succeeded
+ * @is_match: the pages read have the expected checksums; true for a write
+ *
+ * A chunk with a wrong page is read from another replica. The last replica's chunk is accepted for
+ * the sake of its other pages: a reader of the wrong page will notice the mismatch.
+ */
+bool weir_extents_resync_accept(struct weir_extents *v, const struct weir_extents_copy_step *step,
+				bool is_match);
+
+/*
+ * Takes the checksums of a chunk that was read, and is accepted, for its UNKNOWN pages. @sums: one
+ * for each page of the chunk.
+ */
+void weir_extents_resync_learn(struct weir_extents *v, const uint32_t *sums);
 void weir_extents_resync_done(struct weir_extents *v, bool succeeded);
 
 /* Whether each page is on the local disk or NOTHING. */

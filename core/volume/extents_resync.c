@@ -185,3 +185,23 @@ void weir_extents_resync_done(struct weir_extents *v, bool succeeded)
 		copy->state = WEIR_RESYNC_IDLE;
 	}
 }
+
+bool weir_extents_resync_accept(struct weir_extents *v, const struct weir_extents_copy_step *step,
+				bool is_match)
+{
+	if (is_match || step->what == WEIR_EXTENTS_COPY_READ_LOCAL)
+		return is_match;
+	return !weir_extents_distrust(v, step->extent, step->slot);
+}
+
+void weir_extents_resync_learn(struct weir_extents *v, const uint32_t *sums)
+{
+	const struct weir_extents_resync *copy = &v->copy;
+
+	for (uint32_t i = 0; i < copy->pages; i++) {
+		uint32_t *sum = &v->extent[copy->extent].sum[copy->page + i];
+
+		if (*sum == WEIR_SUM_UNKNOWN && !(copy->overtaken >> i & 1))
+			*sum = sums[i];
+	}
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Volumes: a range of bytes over the memory of several donors. The bytes outlive any one donor.
+ * The donors are a list, or those of a pool. A pool's volume outlives its client, too.
  *
  * A volume is cut into units of 256 KiB, which go round over extents at different donors, and each
  * extent has as many copies as the options say. A read or a write may begin and end anywhere. Whole
@@ -22,13 +23,31 @@
  *
  * What is not promised:
  *
- *	- A volume is opened by a list of donors. One of a pool ("pool:NAME/VOLUME") cannot be
- *	  opened yet.
- *	- The data end with weir_volume_close() and with this process, as for a block device. A
- *	  volume has one user: no second process can open it, and nothing has to be fenced.
+ *	- The data of a list of donors end with weir_volume_close() and with this process, as for a
+ *	  block device. No second process can open such a volume.
  *	- A failed write leaves old data, new data, or a mixture. All later reads agree on it.
+ *	- The checksums are this process's. Of a pool's volume, a page that an earlier client wrote
+ *	  has one from the copy that weir_volume_open() makes, or else from the next write.
  *	- If all donors of an extent die, its written pages are lost: reads end with -EIO, and never
  *	  with other bytes. After a discard of the whole extent it can be written again.
+ *
+ * A volume of a pool:
+ *
+ *	- One client has it open. The pool holds the claim by a lease. Its donors refuse a client of
+ *	  an earlier claim: no late write of that client lands after the next opening.
+ *	- Opening makes all copies equal: the last client may have died during writes. This
+ *	  reads and writes each copy but one, so it takes time with the size.
+ *	- The map of the pool decides which copies serve. The client reports a donor that fails. A
+ *	  write that missed a copy ends when the map shows that copy as out, or when a later try has
+ *	  succeeded there. So a request waits while the pool waits for a donor.
+ *	- If the map cannot be reached, requests go on. A failed donor is then a pause until the map
+ *	  is back.
+ *	- A client that is cut off from the map may lose the volume to another without notice. It
+ *	  can then complete no write. It can read old bytes only from a donor that is cut off from
+ *	  the others as well.
+ *	- A discard writes zeroes, and no memory goes back to the donors.
+ *	- A session holds at most 1024 regions, one for each copy of an extent at a donor. Give a
+ *	  large volume large extents, by "weir pool volume create --extent".
  */
 #ifndef WEIR_VOLUME_H
 #define WEIR_VOLUME_H
@@ -66,6 +85,12 @@ struct weir_volume_options {
 	 * the donor is out.
 	 */
 	uint64_t timeout_ns;
+	/*
+	 * A volume of a pool, POOL/VOLUME: "etcd:http://h1:2379,h2:2379/NAME/VOLUME",
+	 * "file:PATH/VOLUME" or "pool:NAME/VOLUME". Then the pool says donors, bytes and copies,
+	 * which must be 0 here. kept until close
+	 */
+	const char *volume;
 };
 
 /**
@@ -74,7 +99,8 @@ struct weir_volume_options {
  * @volume: receives the volume
  * @error: may be NULL
  *
- * Connects to all donors, and borrows all memory. The caller owes a weir_volume_close().
+ * Connects to all donors, and borrows all memory that the volume lacks. A pool's volume has the
+ * bytes of its last client. The caller owes a weir_volume_close().
  *
  * Context: Any thread outside callbacks; sleeps.
  * Return: 0, or
@@ -82,13 +108,19 @@ struct weir_volume_options {
  *	-E2BIG   an option that this library does not know;
  *	-ENOSPC  the donors have too little memory;
  *	-ENOMEM  out of memory;
+ *	-EBUSY   another client has the pool's volume open, or died within a lease: try again;
+ *	-ENOENT  no such pool or volume;
+ *	-EAGAIN  the pool has too few donors, or no coordinator yet;
+ *	-ETIMEDOUT  a group waits for a donor, and nothing has changed for three leases;
+ *	-EIO     a group of the pool has lost its data;
+ *	-EOPNOTSUPP  the volume's scheme is a code, which cannot be opened yet;
  *	or as weir_session_open() if a donor cannot be reached.
  */
 int weir_volume_open(const struct weir_volume_options *options, struct weir_volume **volume,
 		     struct weir_error *error);
 
 /**
- * weir_volume_close() - end a volume, and with it the data
+ * weir_volume_close() - end a volume, and with it the data, unless a pool has them
  * @volume: the volume; no call on it may be in progress
  *
  * Requests that wait for memory end with -ECANCELED; those at a donor end first. All callbacks
@@ -121,6 +153,7 @@ void weir_volume_close(struct weir_volume *volume);
  *	-ENOSPC     a write to discarded bytes, and no donor gives memory;
  *	-ENOMEM     out of memory, or over the locked-memory limit;
  *	-ECANCELED  the volume is being closed;
+ *	-ESTALE     another client has opened the pool's volume: nothing succeeds any more;
  *	otherwise that of the last copy tried: see docs/reference/errors.md.
  */
 int weir_volume_read_async(struct weir_volume *volume, uint64_t offset, void *buf, size_t length,
@@ -134,7 +167,7 @@ int weir_volume_write_async(struct weir_volume *volume, uint64_t offset, const v
  * @offset, @length: in bytes, within the volume
  * @done, @arg: as for weir_volume_write_async()
  *
- * Memory of extents without other bytes goes back to the donors, except a reserve.
+ * Memory of extents without other bytes goes back to the donors, except a reserve. Not of a pool.
  */
 int weir_volume_discard_async(struct weir_volume *volume, uint64_t offset, uint64_t length,
 			      weir_done_fn *done, void *arg);

@@ -101,30 +101,20 @@ static bool start_step(struct weir_blk_volume *volume, struct weir_extents_copy_
 	return step->what != WEIR_EXTENTS_COPY_WAIT;
 }
 
-/*
- * A chunk with a wrong page is read from another replica. The last replica's chunk is accepted for
- * the sake of its other pages; a reader of the wrong page will notice the mismatch.
- */
-static bool is_credible(struct weir_blk_volume *volume, const struct weir_extents_copy_step *step)
+static bool is_as_expected(struct weir_blk_volume *volume,
+			   const struct weir_extents_copy_step *step)
 {
-	bool is_dropped;
-
 	if (step->what == WEIR_EXTENTS_COPY_WRITE ||
 	    weir_blk_checksum_check(volume->fill->sgl, step->pages, volume->fill->sums))
 		return true;
 	atomic64_inc(&volume->mismatches);
-	if (step->what == WEIR_EXTENTS_COPY_READ_LOCAL)
-		return false;
-	spin_lock_bh(&volume->lock);
-	is_dropped = weir_extents_distrust(&volume->core, step->extent, step->slot);
-	spin_unlock_bh(&volume->lock);
-	return !is_dropped;
+	return false;
 }
 
 static int end_step(struct weir_blk_volume *volume, const struct weir_extents_copy_step *step,
 		    int rc)
 {
-	bool succeeded;
+	bool is_match, succeeded;
 
 	if (step->what == WEIR_EXTENTS_COPY_READ_LOCAL)
 		rc = weir_blk_local_read(volume->local,
@@ -132,9 +122,10 @@ static int end_step(struct weir_blk_volume *volume, const struct weir_extents_co
 					 volume->fill->sgl, step->pages);
 	else if (!rc)
 		rc = weir_blk_resync_wait_step(volume->fill);
-	succeeded = !rc && is_credible(volume, step);
+	is_match = !rc && is_as_expected(volume, step);
 	trace_weir_blk_copy(volume, step, rc);
 	spin_lock_bh(&volume->lock);
+	succeeded = !rc && weir_extents_resync_accept(&volume->core, step, is_match);
 	weir_extents_resync_done(&volume->core, succeeded);
 	spin_unlock_bh(&volume->lock);
 	return rc;

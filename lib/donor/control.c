@@ -89,10 +89,16 @@ static int open_region(struct weir_peer *client, struct weir_call *call,
 		       const struct wire_control_request *request, const char *name,
 		       struct reply *reply)
 {
+	struct weir_region_table *region_table = &client->donor->region_table;
 	struct weir_lent_region *lent = NULL;
-	int rc = weir_region_table_open(&client->donor->region_table, &client->account, name,
-					request->flags, &lent, &reply->region, &reply->error);
+	int rc = 0;
 
+	if (request->flags & WIRE_REGION_FENCED)
+		rc = weir_region_table_fence(region_table, client->tenant, name, request->value,
+					     &reply->error);
+	if (!rc)
+		rc = weir_region_table_open(region_table, &client->account, name, request->flags,
+					    &lent, &reply->region, &reply->error);
 	reply->length = sizeof(reply->region);
 	if (rc == -EINPROGRESS)
 		rc = wait_for_region(client, call, lent, request->flags);

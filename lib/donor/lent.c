@@ -109,6 +109,7 @@ int weir_lent_new(struct weir_region_table *region_table, unsigned int tenant, c
 	weir_list_init(&lent->link);
 	weir_list_init(&lent->starved_link);
 	weir_list_init(&lent->waits);
+	weir_list_init(&lent->holds);
 	weir_list_init(&lent->job.link);
 	lent->tenant = tenant;
 	lent->job.key = tenant;

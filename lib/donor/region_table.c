@@ -13,7 +13,8 @@
 #define ACCESS_ALL (ACCESS_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 struct weir_region_hold {
-	struct weir_list link;
+	struct weir_list link, lent_link;
+	struct weir_region_account *account;
 	uint64_t id;
 	struct weir_lent_region *lent;
 	uint32_t flags;
@@ -113,7 +114,9 @@ int weir_region_table_hold(struct weir_region_table *region_table,
 		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
 	hold->id = ++region_table->ids;
 	hold->lent = lent;
+	hold->account = account;
 	hold->flags = flags;
+	weir_list_add_tail(&lent->holds, &hold->lent_link);
 	weir_list_add_tail(&account->holds, &hold->link);
 	account->nr_holds++;
 	lent->holders++;
@@ -138,13 +141,13 @@ static void drop_holder(struct weir_region_table *region_table, struct weir_lent
 	weir_lent_deregister(region_table, lent);
 }
 
-static void hold_free(struct weir_region_table *region_table, struct weir_region_account *account,
-		      struct weir_region_hold *hold)
+static void hold_free(struct weir_region_table *region_table, struct weir_region_hold *hold)
 {
 	struct weir_lent_region *lent = hold->lent;
 
 	weir_list_del(&hold->link);
-	account->nr_holds--;
+	weir_list_del(&hold->lent_link);
+	hold->account->nr_holds--;
 	free(hold);
 	lent->is_exclusive = false;
 	if (!--lent->holders)
@@ -158,7 +161,7 @@ void weir_region_table_leave(struct weir_region_table *region_table,
 	struct weir_lent_region *lent;
 
 	while (!weir_list_is_empty(&account->holds))
-		hold_free(region_table, account,
+		hold_free(region_table,
 			  weir_list_entry(account->holds.next, struct weir_region_hold, link));
 	for (link = region_table->lent.next; link != &region_table->lent; link = link->next) {
 		lent = weir_list_entry(link, struct weir_lent_region, link);
@@ -228,7 +231,7 @@ int weir_region_table_open(struct weir_region_table *region_table,
 {
 	struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
 
-	if (flags & ~(WIRE_REGION_EXCLUSIVE | WIRE_REGION_READ_ONLY))
+	if (flags & ~(WIRE_REGION_EXCLUSIVE | WIRE_REGION_READ_ONLY | WIRE_REGION_FENCED))
 		return weir_error_set(error, -EINVAL, "flags %#x are unknown", flags);
 	if (!lent)
 		return weir_error_set(error, -ENOENT, "there is no region '%s'", name);
@@ -236,6 +239,24 @@ int weir_region_table_open(struct weir_region_table *region_table,
 		return weir_region_table_hold(region_table, account, lent, flags, out, error);
 	*growing = lent;
 	return -EINPROGRESS;
+}
+
+int weir_region_table_fence(struct weir_region_table *region_table, unsigned int tenant,
+			    const char *name, uint64_t epoch, struct weir_error *error)
+{
+	struct weir_lent_region *lent = find_lent(region_table, tenant, name);
+
+	if (!lent)
+		return 0;
+	if (epoch < lent->epoch)
+		return weir_error_set(error, -EBUSY,
+				      "region '%s' was opened at epoch %llu, after %llu", name,
+				      (unsigned long long)lent->epoch, (unsigned long long)epoch);
+	lent->epoch = epoch;
+	while (!weir_list_is_empty(&lent->holds))
+		hold_free(region_table, weir_list_entry(lent->holds.next, struct weir_region_hold,
+							lent_link));
+	return 0;
 }
 
 static struct weir_region_hold *find_hold(const struct weir_region_account *account, uint64_t id,
@@ -261,7 +282,7 @@ int weir_region_table_close(struct weir_region_table *region_table,
 	if (!hold)
 		return -ENOENT;
 	*lent = hold->lent;
-	hold_free(region_table, account, hold);
+	hold_free(region_table, hold);
 	return (*lent)->state == WEIR_LENT_FREED ? -EINPROGRESS : 0;
 }
 

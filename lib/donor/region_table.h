@@ -92,7 +92,9 @@ enum weir_lent_state {
  * @payer: the account charged, or NULL; @is_left: it has gone
  * @mr: while held, or owned; @mr_read: from the first read-only hold on
  * @waits: of struct weir_region_wait, until the region is ready, or zeroed
+ * @holds: of struct weir_region_hold
  * @status: the negative errno that ends a region that is not ready
+ * @epoch: the latest of a fenced hold; 0: none
  * @is_exclusive: one holder, and no other is admitted
  * @is_owned: by the donor's application
  * @is_movable: the payer gives the region back on request
@@ -108,9 +110,10 @@ struct weir_lent_region {
 	struct weir_memory_job job;
 	struct weir_region_account *payer;
 	struct ibv_mr *mr, *mr_read;
-	struct weir_list waits;
+	struct weir_list waits, holds;
 	int status;
 	unsigned int holders;
+	uint64_t epoch;
 	bool is_exclusive;
 	bool is_owned;
 	bool is_left;
@@ -178,6 +181,17 @@ int weir_region_table_open(struct weir_region_table *region_table,
 			   struct weir_region_account *account, const char *name, uint32_t flags,
 			   struct weir_lent_region **lent, struct wire_control_region *out,
 			   struct weir_error *error);
+
+/**
+ * weir_region_table_fence() - revoke the holds of a named region, for a client at @epoch
+ *
+ * On return no earlier holder can reach the memory. A region that is not ready, or does not exist,
+ * has no holder.
+ *
+ * Return: 0; -EBUSY the region was fenced at a later epoch.
+ */
+int weir_region_table_fence(struct weir_region_table *region_table, unsigned int tenant,
+			    const char *name, uint64_t epoch, struct weir_error *error);
 
 /**
  * weir_region_table_close() - give a hold back

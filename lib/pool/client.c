@@ -17,13 +17,15 @@
  * struct weir_pool_client - a client
  * @store: the pool's store
  * @volume: the open volume, or empty
- * @lease: of the claim on @volume
+ * @lease: of the claim on @volume; @epoch: version of the claim's key when it was
+ *	made; @opened: version of the volume's key since then
  * @scratch: a map that is being read
  */
 struct weir_pool_client {
 	struct weir_pool_store *store;
 	char volume[WEIR_POOL_NAME_MAX];
-	uint64_t lease;
+	uint64_t lease, epoch, opened;
+	uint32_t lease_ms;
 	struct weir_pool_map scratch;
 };
 
@@ -213,25 +215,40 @@ int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t gro
 	return rc;
 }
 
+/*
+ * Puts the claim's key with a new lease. @opened: version of the volume's key, which must not have
+ * changed; 0: any. Return: -EAGAIN another client has the volume, or had it.
+ */
+static int put_holder(struct weir_pool_client *client, const char *volume, uint64_t opened,
+		      uint64_t *version, struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], guard[WEIR_POOL_NAME_MAX + 16], self[64], *value;
+	struct weir_pool_put put = { .key = key, .lease = client->lease };
+	int rc;
+
+	name_self(self, sizeof(self));
+	snprintf(key, sizeof(key), "holder/%s", volume);
+	snprintf(guard, sizeof(guard), "volume/%s", volume);
+	value = weir_pool_codec_failed(0, self);
+	if (!value)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	put.value = value;
+	put.guard = opened ? guard : NULL;
+	put.guard_version = opened;
+	rc = weir_pool_store_put(client->store, &put, version, error);
+	free(value);
+	return rc;
+}
+
 /* Claims the volume with a lease. */
 static int claim(struct weir_pool_client *client, const char *volume, uint32_t lease_ms,
 		 struct weir_error *error)
 {
-	char key[WEIR_POOL_NAME_MAX + 16], self[64], *value;
 	int rc = weir_pool_store_grant(client->store, lease_ms, &client->lease, error);
 
-	if (rc)
-		return rc;
-	name_self(self, sizeof(self));
-	snprintf(key, sizeof(key), "holder/%s", volume);
-	value = weir_pool_codec_failed(0, self);
-	rc = value ? weir_pool_store_put(client->store,
-					 &(struct weir_pool_put){ .key = key,
-								  .value = value,
-								  .lease = client->lease },
-					 NULL, error) :
-		     -ENOMEM;
-	free(value);
+	client->lease_ms = lease_ms;
+	if (!rc)
+		rc = put_holder(client, volume, 0, &client->epoch, error);
 	if (rc == -EAGAIN)
 		rc = weir_error_set(error, -EBUSY,
 				    "volume %s: another client has it open; a client that died "
@@ -240,23 +257,26 @@ static int claim(struct weir_pool_client *client, const char *volume, uint32_t l
 	return rc;
 }
 
-/* Says that the volume has data from now on. */
-static int clear_blank(struct weir_pool_client *client, struct weir_pool_volume volume,
+/*
+ * Puts the volume's key: the volume has data from now on, and any earlier client that has lost its
+ * claim sees from the key's version that another has opened the volume.
+ */
+static int mark_opened(struct weir_pool_client *client, struct weir_pool_volume volume,
 		       struct weir_error *error)
 {
-	char key[WEIR_POOL_NAME_MAX + 16], *value;
+	char key[WEIR_POOL_NAME_MAX + 16], guard[WEIR_POOL_NAME_MAX + 16], *value;
+	struct weir_pool_put put = { .key = key, .expected = volume.stored, .guard = guard,
+				     .guard_version = client->epoch };
 	int rc;
 
 	volume.is_blank = false;
 	snprintf(key, sizeof(key), "volume/%s", volume.name);
+	snprintf(guard, sizeof(guard), "holder/%s", volume.name);
 	value = weir_pool_codec_volume(&volume);
 	if (!value)
 		return weir_error_set(error, -ENOMEM, "out of memory");
-	rc = weir_pool_store_put(client->store,
-				 &(struct weir_pool_put){ .key = key,
-							  .value = value,
-							  .expected = volume.stored },
-				 NULL, error);
+	put.value = value;
+	rc = weir_pool_store_put(client->store, &put, &client->opened, error);
 	free(value);
 	return rc;
 }
@@ -280,8 +300,8 @@ static int open_volume(struct weir_pool_client *client, const char *name,
 				      "there donors in %u failure domains?",
 				      name, map->name, weir_pool_width(volume->scheme));
 	rc = claim(client, name, map->lease_ms, error);
-	if (!rc && volume->is_blank)
-		rc = clear_blank(client, *volume, error);
+	if (!rc)
+		rc = mark_opened(client, *volume, error);
 	/* The coordinator may have promoted a member while the volume was blank: read again. */
 	if (!rc)
 		rc = weir_pool_client_read(client, map, error);
@@ -311,9 +331,35 @@ int weir_pool_client_open_volume(struct weir_pool_client *client, const char *vo
 	return rc;
 }
 
+uint64_t weir_pool_client_epoch(const struct weir_pool_client *client)
+{
+	return client->epoch;
+}
+
+uint64_t weir_pool_client_lease(const struct weir_pool_client *client)
+{
+	return client->lease;
+}
+
+/* The lease is over. Nobody has changed the volume if nobody has opened it since. */
+static int renew_claim(struct weir_pool_client *client, struct weir_error *error)
+{
+	int rc = weir_pool_store_grant(client->store, client->lease_ms, &client->lease, error);
+
+	if (!rc)
+		rc = put_holder(client, client->volume, client->opened, NULL, error);
+	if (rc == -EAGAIN)
+		rc = weir_error_set(error, -ESTALE, "volume %s: another client has opened it",
+				    client->volume);
+	return rc;
+}
+
 int weir_pool_client_keep(struct weir_pool_client *client, struct weir_error *error)
 {
+	int rc;
+
 	if (!client->lease)
 		return weir_error_set(error, -EINVAL, "no volume is open");
-	return weir_pool_store_keep(client->store, client->lease, error);
+	rc = weir_pool_store_keep(client->store, client->lease, error);
+	return rc == -ESTALE ? renew_claim(client, error) : rc;
 }

@@ -88,14 +88,23 @@ int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t gro
  * The client owes a weir_pool_client_keep() at least every third of @map->lease_ms.
  *
  * Return: 0; -ENOENT no such pool or volume; -EBUSY another client has the volume open; -EAGAIN
- *	the groups are not made yet: too few donors, or no coordinator; try again.
+ *	the volume is being opened or removed, or the groups are not made yet: too few
+ *	donors, or no coordinator; try again.
  */
 int weir_pool_client_open_volume(struct weir_pool_client *client, const char *volume,
 				 struct weir_pool_map *map, struct weir_error *error);
 
 /*
- * Prolongs the claim on the open volume. Return: 0; -ESTALE the claim is over: another client may
- * have the volume, and this one must write no more.
+ * The epoch of the open volume: higher than that of any client that had the volume before. Its
+ * lease, for functions of store.h.
+ */
+uint64_t weir_pool_client_epoch(const struct weir_pool_client *client);
+uint64_t weir_pool_client_lease(const struct weir_pool_client *client);
+
+/*
+ * Prolongs the claim on the open volume, or makes it again, if the lease is over and nobody has
+ * opened the volume since. Return: 0; -ESTALE another client has the volume, or had it: this one
+ * must write no more.
  */
 int weir_pool_client_keep(struct weir_pool_client *client, struct weir_error *error);
 

@@ -3,8 +3,8 @@
 #define WEIR_LIB_VOLUME_MAINTAIN_H
 
 /*
- * The maintaining thread of the volume @arg: detects lost donors, returns and borrows memory, each
- * second and after a kick.
+ * The maintaining thread of the volume @arg: maintains its layout each second, after a kick, and
+ * often while pieces wait.
  */
 void *weir_volume_maintain(void *arg);
 

@@ -37,10 +37,15 @@ static void choose_stripe(struct weir_volume *v)
 
 int weir_volume_memory_init(struct weir_volume *v)
 {
+	choose_stripe(v);
+	return weir_volume_memory_lay_out(v);
+}
+
+int weir_volume_memory_lay_out(struct weir_volume *v)
+{
 	uint64_t pages = (v->bytes + WEIR_VOLUME_PAGE_BYTES - 1) / WEIR_VOLUME_PAGE_BYTES, count;
 	int rc;
 
-	choose_stripe(v);
 	count = weir_stripe_extents(&v->stripe, pages);
 	if (count >= UINT32_MAX)
 		return -EINVAL;

@@ -7,6 +7,9 @@
 
 /* Allocates the map of @v->bytes over @v->nr_targets donors. Return: 0; -ENOMEM; -EINVAL. */
 int weir_volume_memory_init(struct weir_volume *v);
+
+/* The same, with @v->stripe given. */
+int weir_volume_memory_lay_out(struct weir_volume *v);
 void weir_volume_memory_fini(struct weir_volume *v);
 
 /* Asks a donor how much memory it would lend. Return: 0, or an errno. */

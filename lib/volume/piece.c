@@ -15,6 +15,7 @@
 #include "lib/volume/resync.h"
 
 #define IOV_MAX_PIECE 3u /* an edge, the user's pages, an edge */
+#define RETRY_NS WEIR_VOLUME_RETRY_NS
 #define BLANK 1 /* zeroes by definition: no donor is asked */
 
 static void subio_ended(struct weir_volume_piece *piece)
@@ -25,6 +26,7 @@ static void subio_ended(struct weir_volume_piece *piece)
 
 static void subio_failed(struct weir_volume_piece *piece, uint8_t slot, int status)
 {
+	__atomic_store_n(&piece->subio[slot].status, status, __ATOMIC_RELAXED);
 	__atomic_store_n(&piece->status, status, __ATOMIC_RELAXED);
 	__atomic_or_fetch(&piece->failed, 1u << slot, __ATOMIC_SEQ_CST);
 }
@@ -67,6 +69,8 @@ static int push_subio(struct weir_volume_piece *piece, uint8_t slot, bool is_wri
 	unsigned int n = fill_iov(piece, at, count, iov);
 	int rc;
 
+	if (!region)
+		return -ENOTCONN; /* its session is being replaced */
 	__atomic_add_fetch(&piece->subios, 1, __ATOMIC_SEQ_CST);
 	rc = is_write ? weir_write_async(region, offset, iov, n, &completion, NULL) :
 			weir_read_async(region, offset, iov, n, &completion, NULL);
@@ -81,6 +85,18 @@ static bool is_own_failure(int rc)
 	return rc == -ENOMEM || rc == -EAGAIN;
 }
 
+/*
+ * Of a mapped volume a donor is asked even for zeroes by definition: it refuses a client that has
+ * lost the volume to another.
+ */
+static bool is_blank(const struct weir_volume_piece *piece, uint32_t page)
+{
+	const struct weir_volume *v = piece->request->volume;
+
+	return !v->layout->is_mapped &&
+	       weir_extents_is_blank(&v->core, piece->extent, page, piece->count);
+}
+
 /* Reads from a copy not yet tried. Return: 0: under way; BLANK; or an errno. */
 static int push_read(struct weir_volume_piece *piece)
 {
@@ -88,7 +104,7 @@ static int push_read(struct weir_volume_piece *piece)
 	uint32_t page = piece->page + piece->at;
 	int rc;
 
-	if (weir_extents_is_blank(&v->core, piece->extent, page, piece->count))
+	if (is_blank(piece, page))
 		return BLANK;
 	while (!weir_extents_read(&v->core, piece->extent, piece->tried, &piece->slot)) {
 		weir_extents_expect(&v->core, piece->extent, page, piece->count,
@@ -100,22 +116,51 @@ static int push_read(struct weir_volume_piece *piece)
 		weir_extents_read_end(&v->core, piece->extent, piece->slot);
 		if (is_own_failure(rc))
 			return -ENOMEM;
+		v->layout->suspect(v, piece->extent, piece->slot);
 		piece->tried |= (uint8_t)(1u << piece->slot);
 		piece->status = rc;
 	}
 	return piece->status ? piece->status : -EIO;
 }
 
+/* Pushes the write to copies. One more operation counts, until the caller has ended it. */
+static void push_to(struct weir_volume_piece *piece, uint8_t slots)
+{
+	__atomic_store_n(&piece->subios, 1, __ATOMIC_SEQ_CST);
+	__atomic_and_fetch(&piece->failed, (uint32_t)~slots, __ATOMIC_SEQ_CST);
+	for (uint8_t slot = 0; slot < WEIR_EXTENTS_SLOTS_MAX; slot++) {
+		int rc = slots >> slot & 1 ? push_subio(piece, slot, true, 0, piece->pages) : 0;
+
+		if (rc)
+			subio_failed(piece, slot, rc);
+	}
+}
+
+static bool is_own_failure_at(const struct weir_volume_piece *piece, uint8_t slot)
+{
+	return piece->failed >> slot & 1 &&
+	       is_own_failure(__atomic_load_n(&piece->subio[slot].status, __ATOMIC_RELAXED));
+}
+
+/* Whether no copy got the write, for want of this process's memory. */
+static bool is_nowhere(const struct weir_volume_piece *piece, uint8_t slots)
+{
+	bool is_own = true;
+
+	for (uint8_t slot = 0; slot < WEIR_EXTENTS_SLOTS_MAX; slot++)
+		is_own &= !(slots >> slot & 1) || is_own_failure_at(piece, slot);
+	return is_own;
+}
+
 /*
- * Writes to all copies that are or will be valid. If the first operation finds no memory of our
- * own, nothing has happened, and the core does not learn of the write.
+ * Writes to all copies that are or will be valid. If each operation finds no memory of our own,
+ * nothing has happened, and the core does not learn of the write. If only some do, they are tried
+ * again: see settle_write().
  */
 static int push_write(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
 	uint8_t slots = weir_extents_writable(&v->core, piece->extent);
-	bool is_first = true;
-	int rc;
 
 	if (!slots)
 		return -EIO;
@@ -123,17 +168,9 @@ static int push_write(struct weir_volume_piece *piece)
 		piece->sums[i] =
 			weir_volume_checksum(weir_volume_page_of(piece->request, piece->first + i));
 	piece->failed = 0;
-	piece->subios = 1; /* so that the piece does not end before the core knows the write */
-	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
-		if (!(slots >> slot & 1))
-			continue;
-		rc = push_subio(piece, slot, true, 0, piece->pages);
-		if (is_first && is_own_failure(rc))
-			return -ENOMEM;
-		if (rc)
-			subio_failed(piece, slot, rc);
-		is_first = false;
-	}
+	push_to(piece, slots);
+	if (is_nowhere(piece, slots))
+		return -ENOMEM;
 	weir_extents_write(&v->core, &piece->write, piece->extent, piece->page, piece->pages,
 			   piece->sums);
 	piece->is_writing = true;
@@ -145,8 +182,14 @@ static int push_write(struct weir_volume_piece *piece)
 static int provide_memory(struct weir_volume *v, uint32_t extent)
 {
 	uint32_t from;
-	int rc = weir_extents_provide(&v->core, extent, &from);
+	int rc;
 
+	if (v->layout->is_mapped) {
+		if (weir_extents_count_valid(&v->core, extent))
+			return 0;
+		return v->layout->may_come(v, extent) ? -EAGAIN : -EIO;
+	}
+	rc = weir_extents_provide(&v->core, extent, &from);
 	for (uint8_t slot = 0; !rc && from != extent && slot < v->core.slots; slot++) {
 		struct weir_region **a = weir_volume_region(v, extent, slot);
 		struct weir_region **b = weir_volume_region(v, from, slot), *region = *a;
@@ -159,26 +202,43 @@ static int provide_memory(struct weir_volume *v, uint32_t extent)
 	return rc;
 }
 
+static void wait_for(struct weir_volume_piece *piece, enum weir_volume_wait what)
+{
+	struct weir_volume *v = piece->request->volume;
+
+	piece->wait = (uint8_t)what;
+	weir_list_add_tail(&v->memory_waiters, &piece->waiting);
+}
+
+/* A mapped volume waits for as long as its pool does. */
 static void wait_for_memory(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
 
 	if (!piece->give_up_ns)
-		piece->give_up_ns = weir_after_ns(weir_now_ns(), v->options.timeout_ns);
-	weir_list_add_tail(&v->memory_waiters, &piece->waiting);
+		piece->give_up_ns = v->layout->is_mapped ?
+					    UINT64_MAX :
+					    weir_after_ns(weir_now_ns(), v->options.timeout_ns);
+	wait_for(piece, WEIR_VOLUME_WAIT_START);
 	weir_volume_kick(v);
+}
+
+/* Why no piece may start; 0: it may. */
+static int refusal(const struct weir_volume *v)
+{
+	return weir_volume_is_closing(v) ? -ECANCELED : v->status;
 }
 
 /* Return: 0: under way or waiting; or an errno. */
 static int start_write(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
-	int rc = provide_memory(v, piece->extent);
+	int rc = v->status ? v->status : provide_memory(v, piece->extent);
 
 	if (rc != -EAGAIN)
 		return rc ? rc : push_write(piece);
-	if (weir_volume_is_closing(v))
-		return -ECANCELED;
+	if (refusal(v))
+		return refusal(v);
 	if (piece->give_up_ns && weir_now_ns() >= piece->give_up_ns)
 		return -ENOSPC;
 	wait_for_memory(piece);
@@ -257,10 +317,27 @@ static void read_succeeded(struct weir_volume_piece *piece)
 	take_step(piece);
 }
 
+/* Whether a read that no copy could serve is tried again later. */
+static bool may_read_later(const struct weir_volume_piece *piece, int rc)
+{
+	struct weir_volume *v = piece->request->volume;
+
+	return v->layout->is_mapped && rc != -ENOMEM && !piece->is_wrong && !refusal(v) &&
+	       v->layout->may_come(v, piece->extent);
+}
+
 static void try_read(struct weir_volume_piece *piece)
 {
-	int rc = push_read(piece);
+	struct weir_volume *v = piece->request->volume;
+	int rc = v->status ? v->status : push_read(piece);
 
+	if (rc < 0 && may_read_later(piece, rc)) {
+		piece->tried = 0;
+		piece->retry_ns = weir_now_ns() + RETRY_NS;
+		wait_for(piece, WEIR_VOLUME_WAIT_READ);
+		weir_volume_kick(v);
+		return;
+	}
 	if (rc == BLANK && piece->request->op == WEIR_VOLUME_DISCARD) {
 		end_piece(piece, 0); /* an edge of zeroes stays */
 	} else if (rc == BLANK) {
@@ -275,6 +352,7 @@ static void read_edge(struct weir_volume_piece *piece, uint32_t at)
 {
 	piece->at = at;
 	piece->count = 1;
+	piece->is_wrong = false;
 	try_read(piece);
 }
 
@@ -286,10 +364,11 @@ static void move_pages(struct weir_volume_piece *piece)
 	piece->at = 0;
 	piece->count = piece->pages;
 	if (piece->request->op == WEIR_VOLUME_READ) {
+		piece->is_wrong = false;
 		try_read(piece);
 		return;
 	}
-	if (piece->request->op == WEIR_VOLUME_DISCARD &&
+	if (piece->request->op == WEIR_VOLUME_DISCARD && !v->layout->is_mapped &&
 	    !weir_volume_is_edge(piece->request, piece->first)) {
 		weir_extents_discard(&v->core, piece->extent, piece->page, piece->pages, false);
 		end_piece(piece, 0);
@@ -324,6 +403,7 @@ void weir_volume_piece_begin(struct weir_volume_piece *piece)
 	piece->status = 0;
 	piece->subios = 0;
 	piece->is_writing = false;
+	piece->retry_ns = 0;
 	piece->step = piece->request->op == WEIR_VOLUME_READ ? WEIR_VOLUME_MOVE :
 							       WEIR_VOLUME_FETCH_FIRST;
 	take_step(piece);
@@ -351,16 +431,19 @@ static void read_ended(struct weir_volume_piece *piece)
 	}
 	if (is_wrong) {
 		v->mismatches++;
+		piece->is_wrong = true;
 		piece->status = -EIO;
 		weir_extents_distrust(&v->core, piece->extent, piece->slot);
 	}
 	v->failovers++;
+	v->layout->suspect(v, piece->extent, piece->slot);
 	piece->tried |= (uint8_t)(1u << piece->slot);
 	weir_volume_kick(v);
 	try_read(piece);
 }
 
-static void write_ended(struct weir_volume_piece *piece)
+/* @status: why the fate of some copies stays unknown, or 0 */
+static void end_write(struct weir_volume_piece *piece, int status)
 {
 	struct weir_volume *v = piece->request->volume;
 	int rc = weir_extents_write_end(&v->core, &piece->write, (uint8_t)piece->failed);
@@ -371,7 +454,60 @@ static void write_ended(struct weir_volume_piece *piece)
 		weir_volume_kick(v);
 	}
 	weir_volume_resync_write_ended(v);
-	end_piece(piece, rc && piece->status ? piece->status : rc);
+	if (!status && rc)
+		status = piece->status ? piece->status : rc;
+	end_piece(piece, status);
+}
+
+/* The copies among the failed at which the write has this fate. */
+static uint8_t slots_of_fate(const struct weir_volume_piece *piece, enum weir_volume_fate fate)
+{
+	struct weir_volume *v = piece->request->volume;
+	uint8_t slots = 0;
+
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		enum weir_volume_fate now = is_own_failure_at(piece, slot) ?
+						    WEIR_VOLUME_MAY_RETRY :
+						    v->layout->judge(v, piece->extent, slot);
+
+		if (piece->failed >> slot & 1)
+			slots |= (uint8_t)((now == fate) << slot);
+	}
+	return slots;
+}
+
+/*
+ * A write that failed somewhere ends once each such copy is out, and so is never read. Until then
+ * it is tried again where that has a chance. Own memory may have come when others have ended.
+ */
+static void settle_write(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+	uint8_t retry = slots_of_fate(piece, WEIR_VOLUME_MAY_RETRY);
+	bool is_known = !(retry | slots_of_fate(piece, WEIR_VOLUME_MUST_WAIT));
+
+	if (is_known || refusal(v)) {
+		end_write(piece, is_known ? 0 : refusal(v));
+	} else if (retry && weir_now_ns() >= piece->retry_ns) {
+		piece->retry_ns = weir_now_ns() + RETRY_NS;
+		push_to(piece, retry);
+		subio_ended(piece);
+	} else {
+		wait_for(piece, WEIR_VOLUME_WAIT_FATE);
+	}
+}
+
+static void write_ended(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		if (piece->failed >> slot & 1 && !is_own_failure_at(piece, slot))
+			v->layout->suspect(v, piece->extent, slot);
+	}
+	if (piece->failed)
+		weir_volume_kick(v);
+	settle_write(piece);
 }
 
 void weir_volume_piece_continue(struct weir_volume_piece *piece)
@@ -380,6 +516,24 @@ void weir_volume_piece_continue(struct weir_volume_piece *piece)
 		write_ended(piece);
 	else
 		read_ended(piece);
+}
+
+static void resume(struct weir_volume_piece *piece, bool cancel)
+{
+	int rc = 0;
+
+	if (piece->wait == WEIR_VOLUME_WAIT_FATE)
+		settle_write(piece); /* which sees that the volume is closing */
+	else if (cancel)
+		rc = refusal(piece->request->volume);
+	else if (piece->wait == WEIR_VOLUME_WAIT_START)
+		rc = start_write(piece);
+	else if (piece->retry_ns > weir_now_ns())
+		wait_for(piece, WEIR_VOLUME_WAIT_READ);
+	else
+		try_read(piece);
+	if (rc)
+		end_piece(piece, rc);
 }
 
 void weir_volume_pieces_resume(struct weir_volume *v, bool cancel)
@@ -393,14 +547,8 @@ void weir_volume_pieces_resume(struct weir_volume *v, bool cancel)
 		weir_list_add_tail(&waiters, at);
 	}
 	while (!weir_list_is_empty(&waiters)) {
-		struct weir_volume_piece *piece;
-		int rc;
-
 		at = waiters.next;
 		weir_list_del(at);
-		piece = weir_list_entry(at, struct weir_volume_piece, waiting);
-		rc = cancel ? -ECANCELED : start_write(piece);
-		if (rc)
-			end_piece(piece, rc);
+		resume(weir_list_entry(at, struct weir_volume_piece, waiting), cancel);
 	}
 }

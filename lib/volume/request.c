@@ -10,6 +10,8 @@
 
 #define PIECES_PER_TURN 256u /* begun in one go, so that a long discard does not hold the lock */
 
+char weir_volume_zeroes[WEIR_VOLUME_UNIT_PAGES][WEIR_VOLUME_PAGE_BYTES];
+
 /* A flush ends when it is the oldest. */
 static void finish(struct weir_volume_request *r)
 {

@@ -18,10 +18,17 @@ enum weir_volume_op {
 	WEIR_VOLUME_FLUSH,
 };
 
-/* An operation of a piece at one copy. */
+/* An operation of a piece at one copy. @status: how it ended; atomic */
 struct weir_volume_subio {
 	struct weir_volume_piece *piece;
 	uint8_t slot;
+	int status;
+};
+
+enum weir_volume_wait {
+	WEIR_VOLUME_WAIT_START, /* to write: for memory */
+	WEIR_VOLUME_WAIT_READ, /* for a copy to read */
+	WEIR_VOLUME_WAIT_FATE, /* of the copies that failed */
 };
 
 enum weir_volume_step {
@@ -38,7 +45,9 @@ enum weir_volume_step {
  * @step: an enum weir_volume_step
  * @tried: copies that failed the current read
  * @slot: the copy that is read
+ * @is_wrong: a copy had wrong bytes
  * @write: the core's state of a write; @is_writing: a write is at the donors
+ * @wait: an enum weir_volume_wait, while the piece waits; @retry_ns: not before
  * @give_up_ns: when it stops waiting for memory
  * @subios: operations under way; atomic
  * @failed: copies that failed; atomic
@@ -53,9 +62,10 @@ struct weir_volume_piece {
 	uint32_t extent, page, pages;
 	uint32_t at, count;
 	uint8_t step, tried, slot;
-	bool is_writing;
+	bool is_writing, is_wrong;
 	struct weir_extents_write write;
-	uint64_t give_up_ns;
+	uint8_t wait;
+	uint64_t retry_ns, give_up_ns;
 	uint32_t subios;
 	uint32_t failed;
 	int status;
@@ -107,13 +117,17 @@ static inline bool weir_volume_is_edge(const struct weir_volume_request *r, uint
 	return (r->has_first && page == r->first) || (r->has_last && page == r->end - 1);
 }
 
-/* The memory of a page of the volume: the user's, or that of an edge. */
+extern char weir_volume_zeroes[WEIR_VOLUME_UNIT_PAGES][WEIR_VOLUME_PAGE_BYTES];
+
+/* The memory of a page of the volume: the user's, that of an edge, or the zeroes of a discard. */
 static inline char *weir_volume_page_of(const struct weir_volume_request *r, uint64_t page)
 {
 	if (r->has_first && page == r->first)
 		return r->edge[0];
 	if (r->has_last && page == r->end - 1)
 		return r->edge[1];
+	if (r->op == WEIR_VOLUME_DISCARD)
+		return weir_volume_zeroes[page % WEIR_VOLUME_UNIT_PAGES];
 	return r->buf + (page * WEIR_VOLUME_PAGE_BYTES - r->offset);
 }
 

@@ -24,6 +24,8 @@ static int push_step(struct weir_volume *v)
 				(size_t)step->pages * WEIR_VOLUME_PAGE_BYTES, NULL };
 	uint64_t offset = (uint64_t)step->page * WEIR_VOLUME_PAGE_BYTES;
 
+	if (!region)
+		return -ENOTCONN;
 	if (step->what == WEIR_EXTENTS_COPY_WRITE)
 		return weir_write_async(region, offset, &iov, 1, &completion, NULL);
 	weir_extents_expect(&v->core, step->extent, step->page, step->pages, v->resync.sums);
@@ -59,18 +61,27 @@ static bool is_as_expected(const struct weir_volume_resync *r)
 	return is_right;
 }
 
-/*
- * A chunk with a wrong page is read from another copy. The last copy's chunk is accepted for the
- * sake of its other pages: a reader of the wrong page will notice the mismatch.
- */
-static bool is_credible(struct weir_volume *v)
+/* Whether the step's pages may be used. An UNKNOWN page that is used has a checksum from now on. */
+static bool is_accepted(struct weir_volume *v)
 {
-	const struct weir_extents_copy_step *step = &v->resync.step;
+	struct weir_volume_resync *r = &v->resync;
+	bool is_read = r->step.what == WEIR_EXTENTS_COPY_READ;
+	bool is_match = !is_read || is_as_expected(r);
 
-	if (step->what == WEIR_EXTENTS_COPY_WRITE || is_as_expected(&v->resync))
-		return true;
-	v->mismatches++;
-	return !weir_extents_distrust(&v->core, step->extent, step->slot);
+	if (!is_match) {
+		v->mismatches++;
+		v->layout->suspect(v, r->step.extent, r->step.slot);
+	}
+	if (!weir_extents_resync_accept(&v->core, &r->step, is_match))
+		return false;
+	for (uint32_t i = 0; is_read && i < r->step.pages; i++) {
+		if (r->sums[i] == WEIR_SUM_UNKNOWN)
+			r->sums[i] = weir_volume_checksum(r->chunk +
+							  (size_t)i * WEIR_VOLUME_PAGE_BYTES);
+	}
+	if (is_read)
+		weir_extents_resync_learn(&v->core, r->sums);
+	return true;
 }
 
 void weir_volume_resync_continue(struct weir_volume *v)
@@ -78,7 +89,9 @@ void weir_volume_resync_continue(struct weir_volume *v)
 	struct weir_volume_resync *r = &v->resync;
 
 	r->is_busy = false;
-	weir_extents_resync_done(&v->core, !r->status && is_credible(v));
+	if (r->status)
+		v->layout->suspect(v, r->step.extent, r->step.slot);
+	weir_extents_resync_done(&v->core, !r->status && is_accepted(v));
 	if (!r->status)
 		weir_volume_resync_start(v);
 	if (!r->is_busy && !r->waits)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
@@ -32,25 +33,61 @@ static int connect_target(struct weir_volume_target *target, struct weir_session
 	return weir_session_open(target->address, &wanted, session, error);
 }
 
-static bool is_joining(struct weir_volume_target *target)
+/* Return: whether the thread is to connect. */
+static bool begin_joining(struct weir_volume_target *target)
 {
 	bool joining;
 
 	weir_volume_lock(target->volume);
 	joining = target->is_joining;
+	target->is_connecting = joining;
 	weir_volume_unlock(target->volume);
 	return joining;
 }
 
-static void offer_session(struct weir_volume_target *target, struct weir_session *session)
+/* @session: NULL: none. Return: whether the session is wanted. */
+static bool end_joining(struct weir_volume_target *target, struct weir_session *session, int status)
 {
 	struct weir_volume *v = target->volume;
+	bool is_wanted;
 
 	weir_volume_lock(v);
-	target->fresh = session;
-	target->is_joining = false;
+	is_wanted = target->is_joining && session;
+	if (is_wanted) {
+		target->fresh = session;
+		target->is_joining = false;
+	}
+	target->is_connecting = false;
+	target->connect_status = status;
 	weir_volume_unlock(v);
-	weir_volume_kick(v);
+	if (is_wanted)
+		weir_volume_kick(v);
+	return is_wanted;
+}
+
+/* Whether the donor is the process that is wanted: it may have started again. */
+static bool is_wanted_incarnation(const struct weir_volume_target *target,
+				  const struct weir_session *session)
+{
+	struct weir_session_info info = { 0 };
+
+	return !target->incarnation || (!weir_session_info(session, &info, sizeof(info)) &&
+					info.incarnation == target->incarnation);
+}
+
+/* Return: whether the target has a session now. */
+static bool join(struct weir_volume_target *target)
+{
+	struct weir_session *session = NULL;
+	int rc = connect_target(target, &session, NULL);
+
+	if (!rc && !is_wanted_incarnation(target, session))
+		rc = -ESTALE;
+	if (end_joining(target, rc ? NULL : session, rc))
+		return true;
+	if (session)
+		weir_session_close(session);
+	return false;
 }
 
 static void *run(void *arg)
@@ -60,17 +97,25 @@ static void *run(void *arg)
 
 	while (!weir_volume_is_closing(v)) {
 		uint32_t seen = __atomic_load_n(&target->wanted, __ATOMIC_SEQ_CST);
-		struct weir_session *session;
 
-		if (!is_joining(target))
+		if (!begin_joining(target))
 			weir_volume_sleep(&target->wanted, seen, UINT64_MAX);
-		else if (!connect_target(target, &session, NULL))
-			offer_session(target, session);
-		else
+		else if (!join(target))
 			weir_volume_sleep(&target->wanted, seen,
 					  weir_now_ns() + WEIR_VOLUME_TICK_NS);
 	}
 	return NULL;
+}
+
+int weir_volume_target_start(struct weir_volume_target *target, struct weir_error *error)
+{
+	int rc;
+
+	if (target->has_thread)
+		return 0;
+	rc = weir_thread_create(&target->thread, "weir-join", run, target, error);
+	target->has_thread = !rc;
+	return rc;
 }
 
 int weir_volume_target_open(struct weir_volume_target *target, struct weir_error *error)
@@ -80,9 +125,7 @@ int weir_volume_target_open(struct weir_volume_target *target, struct weir_error
 	if (rc)
 		return rc;
 	weir_volume_target_adopt(target);
-	rc = weir_thread_create(&target->thread, "weir-join", run, target, error);
-	target->has_thread = !rc;
-	return rc;
+	return weir_volume_target_start(target, error);
 }
 
 void weir_volume_target_reconnect(struct weir_volume_target *target)

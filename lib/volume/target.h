@@ -8,6 +8,9 @@
 /* Connects, and starts the thread, at open. Return: 0, or an errno with the reason in @error. */
 int weir_volume_target_open(struct weir_volume_target *target, struct weir_error *error);
 
+/* Starts the thread, unless it runs. Return: 0, or an errno. */
+int weir_volume_target_start(struct weir_volume_target *target, struct weir_error *error);
+
 /* Makes the thread of a target without a session connect, again and again. */
 void weir_volume_target_reconnect(struct weir_volume_target *target);
 

@@ -13,14 +13,15 @@
 #include "lib/base/futex.h"
 #include "lib/base/sized.h"
 #include "lib/base/thread.h"
+#include "lib/volume/list.h"
 #include "lib/volume/maintain.h"
 #include "lib/volume/memory.h"
+#include "lib/volume/pool.h"
 #include "lib/volume/request.h"
 #include "lib/volume/resync.h"
 #include "lib/volume/target.h"
 
 #define TIMEOUT_NS_DEFAULT (3 * WEIR_NS_PER_S)
-#define COPIES_DEFAULT 2u
 /* A thread that came to submit does not serve others for ever. */
 #define ROUNDS_MAX 16u
 
@@ -135,40 +136,18 @@ void weir_volume_sleep(uint32_t *word, uint32_t seen, uint64_t deadline_ns)
 		weir_futex_wait(word, seen, deadline_ns);
 }
 
-static int check_donors(const struct weir_volume_options *o, struct weir_error *error)
-{
-	if (!o->donors || o->nr_donors < 1 || o->nr_donors > WEIR_VOLUME_DONORS_MAX)
-		return weir_error_set(error, -EINVAL, "a volume with %u donors: name 1 to %d",
-				      o->nr_donors, WEIR_VOLUME_DONORS_MAX);
-	for (unsigned int i = 0; i < o->nr_donors; i++) {
-		for (unsigned int j = 0; j < i; j++) {
-			if (!strcmp(o->donors[i], o->donors[j]))
-				return weir_error_set(error, -EINVAL,
-						      "%s is named twice: two copies there would "
-						      "be lost together",
-						      o->donors[i]);
-		}
-	}
-	return 0;
-}
-
 /* Checks the options, and fills in defaults. */
 static int check_options(struct weir_volume_options *o, struct weir_error *error)
 {
-	int rc = check_donors(o, error);
-
-	if (rc)
-		return rc;
-	if (!o->copies)
-		o->copies = o->nr_donors < COPIES_DEFAULT ? o->nr_donors : COPIES_DEFAULT;
 	if (!o->timeout_ns)
 		o->timeout_ns = TIMEOUT_NS_DEFAULT;
-	if (!o->bytes)
-		return weir_error_set(error, -EINVAL, "a volume of 0 bytes: set options.bytes");
-	if (o->copies > WEIR_VOLUME_COPIES_MAX || o->copies > o->nr_donors)
+	if (!o->volume)
+		return weir_volume_list_check(o, error);
+	if (o->donors || o->nr_donors || o->bytes || o->copies)
 		return weir_error_set(error, -EINVAL,
-				      "%u copies at %u donors: at most %d, each at another donor",
-				      o->copies, o->nr_donors, WEIR_VOLUME_COPIES_MAX);
+				      "volume %s: the pool says its donors, bytes and copies",
+				      o->volume);
+	o->nr_donors = WEIR_VOLUME_DONORS_MAX;
 	return 0;
 }
 
@@ -179,6 +158,7 @@ static struct weir_volume *volume_alloc(const struct weir_volume_options *o)
 	if (!v)
 		return NULL;
 	v->options = *o;
+	v->layout = o->volume ? &weir_volume_mapped : &weir_volume_list;
 	v->bytes = o->bytes;
 	weir_order_init(&v->order, o->bytes);
 	weir_list_init(&v->pending);
@@ -198,47 +178,6 @@ static struct weir_volume *volume_alloc(const struct weir_volume_options *o)
 	free(v->targets);
 	free(v);
 	return NULL;
-}
-
-static int open_targets(struct weir_volume *v, struct weir_error *error)
-{
-	int rc = 0;
-
-	for (unsigned int i = 0; !rc && i < v->options.nr_donors; i++) {
-		struct weir_volume_target *target = &v->targets[i];
-
-		target->volume = v;
-		target->address = strdup(v->options.donors[i]);
-		if (!target->address)
-			return weir_error_set(error, -ENOMEM, "out of memory");
-		v->nr_targets++;
-		rc = weir_volume_target_open(target, error);
-	}
-	return rc;
-}
-
-static int borrow_memory(struct weir_volume *v, struct weir_error *error)
-{
-	struct weir_error reason = { "" };
-	struct weir_extents_census census;
-	int rc = 0;
-
-	for (unsigned int i = 0; !rc && i < v->nr_targets; i++) {
-		weir_extents_donor_up(&v->core, (uint8_t)i);
-		rc = weir_volume_memory_query_room(v, (uint8_t)i);
-		if (rc)
-			return weir_error_set(error, rc, "%s does not say how much it lends: %s",
-					      v->targets[i].address, weir_strerror(rc));
-	}
-	rc = weir_volume_memory_fetch(v, &reason);
-	if (!rc)
-		return 0;
-	census = weir_extents_census(&v->core);
-	return weir_error_set(error, rc,
-			      "the donors lend too little: %u of %u pieces of %llu MiB have all "
-			      "copies. %s",
-			      census.whole, v->core.nr_extents,
-			      (unsigned long long)weir_volume_extent_bytes(v) >> 20, reason.text);
 }
 
 static int start_threads(struct weir_volume *v, struct weir_error *error)
@@ -267,17 +206,11 @@ int weir_volume_open(const struct weir_volume_options *given, struct weir_volume
 	v = volume_alloc(&options);
 	if (!v)
 		return weir_error_set(error, -ENOMEM, "out of memory");
-	rc = open_targets(v, error);
-	if (!rc) {
-		rc = weir_volume_memory_init(v);
-		if (rc)
-			weir_error_set(error, rc, "no memory for a volume of %llu bytes",
-				       (unsigned long long)v->bytes);
-	}
-	if (!rc)
-		rc = borrow_memory(v, error);
+	rc = options.volume ? weir_volume_pool_open(v, error) : weir_volume_list_open(v, error);
 	if (!rc)
 		rc = start_threads(v, error);
+	if (!rc && options.volume)
+		rc = weir_volume_pool_wait_open(v, error);
 	if (rc)
 		weir_volume_close(v);
 	else
@@ -309,17 +242,29 @@ void weir_volume_close(struct weir_volume *v)
 	if (v->has_maintainer)
 		pthread_join(v->maintainer, NULL);
 	wait_for_requests(v);
+	v->layout->stop(v);
 	__atomic_store_n(&v->is_over, true, __ATOMIC_SEQ_CST);
 	weir_volume_wake(&v->serve);
 	if (v->has_server)
 		pthread_join(v->server, NULL);
 	for (unsigned int i = 0; i < v->nr_targets; i++)
 		weir_volume_target_close(&v->targets[i]);
+	weir_volume_pool_close(v);
 	weir_volume_memory_fini(v);
 	free(v->resync.chunk);
 	free(v->device);
 	free(v->targets);
 	free(v);
+}
+
+/* Of a pool, a target may be free. */
+static unsigned int count_targets(const struct weir_volume *v)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < v->nr_targets; i++)
+		count += v->targets[i].address != NULL;
+	return count;
 }
 
 static unsigned int count_up(const struct weir_volume *v)
@@ -341,7 +286,7 @@ int weir_volume_info(struct weir_volume *v, struct weir_volume_info *given, size
 	info = (struct weir_volume_info){
 		.bytes = v->bytes,
 		.copies = v->core.replicas,
-		.donors = v->nr_targets,
+		.donors = count_targets(v),
 		.donors_up = count_up(v),
 		.extent_bytes = weir_volume_extent_bytes(v),
 		.extents = v->core.nr_extents,

@@ -29,6 +29,7 @@
 #include "core/base/inbox.h"
 #include "core/base/list.h"
 #include "core/engine/order.h"
+#include "core/pool/map.h"
 #include "core/volume/extents.h"
 #include "core/volume/stripe.h"
 #include "lib/base/mutex.h"
@@ -37,6 +38,37 @@
 #define WEIR_VOLUME_UNIT_PAGES 64u /* of a stripe, and most of a piece */
 #define WEIR_VOLUME_PIECES_MAX 32u /* of one request under way */
 #define WEIR_VOLUME_TICK_NS 1000000000ull /* period of maintenance */
+#define WEIR_VOLUME_RETRY_NS 20000000ull /* period while pieces wait */
+
+/* The fate of a copy at which a write failed. */
+enum weir_volume_fate {
+	WEIR_VOLUME_IS_OUT, /* no reader will use it: the write is done without it */
+	WEIR_VOLUME_MAY_RETRY,
+	WEIR_VOLUME_MUST_WAIT, /* until the layout's next maintenance */
+};
+
+/**
+ * struct weir_volume_layout - where copies lie
+ * @maintain: keeps the donors' states, borrows and returns memory. Context: the maintaining thread
+ * @judge: the fate of a live copy after a failure. Context: with the lock held
+ * @may_come: whether an extent without a usable copy may have one later. With the lock held
+ * @suspect: an operation at a copy has failed, or its bytes are wrong. With the lock held
+ * @stop: ends the layout's threads, before the volume's donors are closed
+ * @is_mapped: a pool's map places the copies: see core/volume/extents.h. Memory stays borrowed
+ *	after a discard
+ *
+ * A list of donors is a layout that the volume decides itself: list.c. That of a pool is pool.c.
+ */
+struct weir_volume_layout {
+	void (*maintain)(struct weir_volume *v);
+	enum weir_volume_fate (*judge)(struct weir_volume *v, uint32_t extent, uint8_t slot);
+	bool (*may_come)(struct weir_volume *v, uint32_t extent);
+	void (*suspect)(struct weir_volume *v, uint32_t extent, uint8_t slot);
+	void (*stop)(struct weir_volume *v);
+	bool is_mapped;
+};
+
+extern const struct weir_volume_layout weir_volume_list, weir_volume_mapped;
 
 /**
  * struct weir_volume_target - one of the donors
@@ -46,13 +78,23 @@
  * @is_joining: the thread is to connect; guarded by @volume->lock
  * @pollers: threads in weir_session_process(); guarded by @volume->lock
  * @thread: connects while @is_joining; sleeps on the futex @wanted
+ * @is_connecting: the thread connects now; guarded by @volume->lock
+ * @id, @incarnation: of a pool's donor; the empty string and 0: the target is not in use, or any
+ * @connect_status: of the last try to connect; guarded by @volume->lock
+ * @is_failed: to be reported to the pool, unless it @is_reported; guarded by @volume->lock
+ * @since_ns: when it was last connected, or first seen
  * @is_silent: the donor did not answer; asked again at @ask_again_ns. Of the maintaining thread
  */
 struct weir_volume_target {
 	struct weir_volume *volume;
 	char *address;
 	struct weir_session *session, *fresh;
-	bool is_joining;
+	bool is_joining, is_connecting;
+	char id[WEIR_POOL_NAME_MAX];
+	uint64_t incarnation;
+	int connect_status;
+	bool is_failed, is_reported;
+	uint64_t since_ns;
 	unsigned int pollers;
 	pthread_t thread;
 	bool has_thread;
@@ -91,11 +133,13 @@ struct weir_volume_resync {
 /**
  * struct weir_volume - a volume
  * @options: with the defaults filled in; @device: a copy, which @options points to
+ * @layout: where copies lie; @pool: of a mapped volume, or NULL
  * @lock: guards all that follows, unless noted. Taken by weir_volume_lock(), or while serving
  * @core: extents and their copies; operations are pushed with the lock held
  * @regions: core.slots regions for each extent; each belongs to the user of its replica
  * @order: requests under way, in pages; @pending: the same in order of arrival
- * @active: requests that may start pieces; @memory_waiters: pieces that wait for memory
+ * @active: requests that may start pieces; @memory_waiters: pieces that wait for memory or a fate
+ * @status: why no request can succeed any more; 0: requests can
  * @inbox: events; any thread pushes
  * @done: requests whose callback is due; @dispatching: held to run callbacks
  * @closing: set once; atomic
@@ -105,6 +149,9 @@ struct weir_volume_resync {
  */
 struct weir_volume {
 	struct weir_volume_options options;
+	const struct weir_volume_layout *layout;
+	struct weir_volume_pool *pool;
+	int status;
 	char *device;
 	uint64_t bytes;
 	struct weir_stripe stripe;

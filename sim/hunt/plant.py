@@ -192,7 +192,10 @@ PLANTS = {
     "excuse": ("refuse_req(cm, m, path, ROCE_MAD_NO_RESOURCES)",
                "refuse_req(cm, m, path, ROCE_MAD_STALE)"),
     # Volumes: a write is done before the second copy has it.
-    "early_ack": ("if (!(slots >> slot & 1))", "if (!(slots >> slot & 1) || slot)"),
+    "early_ack": ("slots >> slot & 1 ? push_subio(", "slots >> slot & 1 && !slot ? push_subio("),
+    # Donors: a client of an earlier epoch may open a region, or keep its keys.
+    "stale_epoch": ("if (epoch < lent->epoch)", "if (false)"),
+    "unrevoked": ("while (!weir_list_is_empty(&lent->holds))", "while (false)"),
     # Checksums are not compared.
     "unchecked": ("expected == weir_volume_checksum(page);", "true;"),
     # The rest of a page that is written in part is lost.

@@ -425,6 +425,17 @@ int raw_region_open(struct raw_client *raw, const char *name, uint32_t flags,
 			   name, region);
 }
 
+int raw_region_open_fenced(struct raw_client *raw, const char *name, uint64_t epoch,
+			   struct wire_control_region *region)
+{
+	return region_call(raw,
+			   (struct wire_control_request){ .op = WIRE_REGION_OPEN,
+							  .flags = WIRE_REGION_FENCED |
+								   WIRE_REGION_EXCLUSIVE,
+							  .value = epoch },
+			   name, region);
+}
+
 int raw_region_close(struct raw_client *raw, uint64_t hold)
 {
 	return region_call(raw,

@@ -81,6 +81,8 @@ int raw_create(struct raw_client *raw, const char *name, uint64_t length, uint32
 	       struct wire_control_region *region);
 int raw_region_open(struct raw_client *raw, const char *name, uint32_t flags,
 		    struct wire_control_region *region);
+int raw_region_open_fenced(struct raw_client *raw, const char *name, uint64_t epoch,
+			   struct wire_control_region *region);
 int raw_region_close(struct raw_client *raw, uint64_t hold);
 int raw_region_delete(struct raw_client *raw, const char *name);
 

@@ -107,6 +107,18 @@ int weir_region_open(struct weir_session *session, const char *name, unsigned in
 	return hold(session, &request, name, region, error);
 }
 
+/* Only this client writes: a lost write may be posted again, as to an exclusive region. */
+int weir_region_open_fenced(struct weir_session *session, const char *name, uint64_t epoch,
+			    struct weir_region **region, struct weir_error *error)
+{
+	struct wire_control_request request = { .op = WIRE_REGION_OPEN,
+						.flags = WIRE_REGION_FENCED |
+							 WIRE_REGION_EXCLUSIVE,
+						.value = epoch };
+
+	return hold(session, &request, name, region, error);
+}
+
 static void region_free(struct weir_region *region)
 {
 	weir_session_untrack(region->session, &region->link);

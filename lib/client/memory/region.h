@@ -36,6 +36,22 @@ struct weir_region {
  */
 int weir_region_try_close(struct weir_region *region);
 
+/**
+ * weir_region_open_fenced() - open a named region in place of earlier holders
+ * @session: the session
+ * @name: the region's name
+ * @epoch: of the opener; the highest wins
+ * @region: receives the region
+ * @error: may be NULL
+ *
+ * On return no request of a client that opened the region before can reach it, on the way or later.
+ * A region handle of this session that was opened before has no use, either.
+ *
+ * Return: as weir_region_open(), with -EBUSY if a client of a later epoch has opened the region.
+ */
+int weir_region_open_fenced(struct weir_session *session, const char *name, uint64_t epoch,
+			    struct weir_region **region, struct weir_error *error);
+
 /* Frees a region whose donor is gone. */
 void weir_region_forget(struct weir_region *region);
 

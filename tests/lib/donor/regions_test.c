@@ -506,6 +506,51 @@ static void a_donor_that_lends_less_asks_each_for_its_part_and_lends_no_more(voi
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static int open_at(struct raw_client *raw, uint64_t epoch, struct wire_control_region *region)
+{
+	return raw_region_open_fenced(raw, "fenced", epoch, region);
+}
+
+static void a_later_epoch_revokes_the_keys_of_an_earlier_one(void **state)
+{
+	struct wire_control_region ra, rb;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "fenced", 4096, 0, &ra), 0);
+	assert_int_equal(open_at(&a, 7, &ra), 0);
+	memset(a.data, 1, 4096);
+	assert_int_equal(raw_write(&a, ra.addr, ra.rkey, 4096), 0);
+	assert_int_equal(open_at(&b, 8, &rb), 0);
+	memset(a.data, 2, 4096);
+	assert_int_not_equal(raw_write(&a, ra.addr, ra.rkey, 4096), 0);
+	assert_int_equal(raw_read(&b, rb.addr, rb.rkey, 4096), 0);
+	assert_true(data_is(&b, 1, 4096));
+}
+
+static void an_earlier_epoch_is_refused_and_changes_nothing(void **state)
+{
+	struct wire_control_region ra, rb;
+
+	(void)state;
+	assert_int_equal(raw_create(&b, "fenced", 4096, 0, &rb), 0);
+	assert_int_equal(open_at(&b, 8, &rb), 0);
+	assert_int_equal(open_at(&a, 7, &ra), -EBUSY);
+	memset(b.data, 3, 4096);
+	assert_int_equal(raw_write(&b, rb.addr, rb.rkey, 4096), 0);
+}
+
+static void the_same_epoch_opens_again_after_a_lost_session(void **state)
+{
+	struct wire_control_region ra, rb;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "fenced", 4096, 0, &ra), 0);
+	assert_int_equal(open_at(&a, 8, &ra), 0);
+	assert_int_equal(open_at(&b, 8, &rb), 0);
+	assert_int_equal(raw_read(&b, rb.addr, rb.rkey, 4096), 0);
+	assert_int_not_equal(raw_read(&a, ra.addr, ra.rkey, 4096), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -515,6 +560,9 @@ int main(void)
 		TEST(nonsense_is_refused_and_hurts_nobody),
 		TEST(held_exclusively_is_held_alone),
 		TEST(an_earlier_holder_cannot_write_to_what_another_holds_now),
+		TEST(a_later_epoch_revokes_the_keys_of_an_earlier_one),
+		TEST(an_earlier_epoch_is_refused_and_changes_nothing),
+		TEST(the_same_epoch_opens_again_after_a_lost_session),
 		TEST(read_only_cannot_be_written_to),
 		TEST(deleted_while_held_it_lives_until_the_last_holder_goes),
 		TEST(what_is_used_again_is_zero),

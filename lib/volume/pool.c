@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Opens a volume of a pool, and keeps its donors' sessions. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/volume/memory.h"
+#include "lib/volume/pool.h"
+#include "lib/volume/target.h"
+
+#define WIDTH_MAX 8u /* extents that a long transfer uses at once */
+
+bool weir_volume_pool_is_of(const struct weir_volume *v, const struct weir_volume_target *target,
+			    const struct weir_pool_member *m)
+{
+	return target->address && target->incarnation == m->incarnation &&
+	       !strcmp(target->id, v->pool->map->donor[m->donor].id);
+}
+
+/* Whether the donor of a target is registered. */
+static bool is_registered(const struct weir_volume *v, const struct weir_volume_target *target)
+{
+	uint16_t donor = weir_pool_map_donor(v->pool->map, target->id);
+
+	return donor != WEIR_POOL_NO_DONOR &&
+	       v->pool->map->donor[donor].incarnation == target->incarnation;
+}
+
+static bool has_target(const struct weir_volume *v, const struct weir_pool_donor *donor)
+{
+	for (unsigned int i = 0; i < v->nr_targets; i++) {
+		if (v->targets[i].address && v->targets[i].incarnation == donor->incarnation &&
+		    !strcmp(v->targets[i].id, donor->id))
+			return true;
+	}
+	return false;
+}
+
+static void add_target(struct weir_volume *v, const struct weir_pool_donor *donor)
+{
+	struct weir_volume_target *target = v->targets;
+
+	while (target < v->targets + v->nr_targets && target->address)
+		target++;
+	if (target == v->targets + v->nr_targets || weir_volume_target_start(target, NULL))
+		return; /* a target that is free later */
+	target->address = strdup(donor->address);
+	if (!target->address)
+		return;
+	memcpy(target->id, donor->id, sizeof(target->id));
+	target->incarnation = donor->incarnation;
+	target->connect_status = 0;
+	target->is_failed = target->is_reported = false;
+	target->since_ns = weir_now_ns();
+}
+
+/* A target whose donor is not in the pool any more, and has no copy, becomes free. */
+static void remove_target(struct weir_volume *v, uint8_t index)
+{
+	struct weir_volume_target *target = &v->targets[index];
+	bool is_free;
+
+	weir_volume_lock(v);
+	target->is_joining = false;
+	is_free = !target->is_connecting && !target->fresh &&
+		  !weir_extents_donor_extents(&v->core, index);
+	weir_volume_unlock(v);
+	if (!is_free)
+		return;
+	if (target->session)
+		weir_volume_target_drop(target);
+	weir_volume_lock(v);
+	free(target->address);
+	target->address = NULL;
+	weir_extents_donor_slow(&v->core, index);
+	weir_volume_unlock(v);
+}
+
+static bool any_session(const struct weir_volume *v)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < v->nr_targets; i++)
+		any |= v->targets[i].session != NULL;
+	return any;
+}
+
+/*
+ * A donor that could not be connected for a while is reported, if another could. A donor that
+ * refuses the key is not at fault.
+ */
+static void check_absence(struct weir_volume *v, struct weir_volume_target *target)
+{
+	bool is_late = weir_now_ns() > weir_after_ns(target->since_ns, v->options.timeout_ns);
+
+	weir_volume_lock(v);
+	if (is_late && any_session(v) && target->connect_status != -EKEYREJECTED)
+		target->is_failed = true;
+	weir_volume_unlock(v);
+}
+
+static void check_target(struct weir_volume *v, uint8_t index)
+{
+	struct weir_volume_target *target = &v->targets[index];
+	bool is_new = weir_volume_target_adopt(target), is_up, was_lost = false;
+
+	is_up = weir_volume_target_state(target) != WEIR_EXTENTS_DONOR_DOWN;
+	if (target->session && !is_up) {
+		weir_volume_pool_detach(v, index);
+		weir_volume_target_drop(target);
+		target->since_ns = weir_now_ns();
+		was_lost = true;
+	}
+	if (!target->session)
+		weir_volume_target_reconnect(target);
+	weir_volume_lock(v);
+	if (was_lost)
+		target->is_failed = true;
+	else if (is_new && is_up && !target->is_reported)
+		target->is_failed = false;
+	if (is_up)
+		weir_extents_donor_up(&v->core, index);
+	else
+		weir_extents_donor_slow(&v->core, index);
+	weir_volume_unlock(v);
+	if (!is_up)
+		check_absence(v, target);
+}
+
+static void take_map(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	weir_volume_lock(v);
+	if (p->has_fresh) {
+		struct weir_pool_map *old = p->map;
+
+		p->map = p->fresh;
+		p->fresh = old;
+		p->has_fresh = false;
+	}
+	weir_volume_unlock(v);
+}
+
+static int confirm_claim(struct weir_volume *v)
+{
+	uint64_t lease;
+
+	weir_volume_lock(v);
+	lease = v->pool->lease;
+	weir_volume_unlock(v);
+	return weir_pool_store_keep(weir_pool_client_store(v->pool->reporter), lease, NULL);
+}
+
+/*
+ * Reports donors that failed. A client whose claim is over sees refusals, and must blame no donor:
+ * so the claim is confirmed first. Without the store, there is another time.
+ */
+static void report_failed(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+	bool is_confirmed = false;
+
+	for (unsigned int i = 0; i < v->nr_targets && !weir_volume_is_closing(v); i++) {
+		struct weir_volume_target *target = &v->targets[i];
+		int rc = 0;
+
+		if (!target->address || !target->is_failed || target->is_reported)
+			continue;
+		if (!is_confirmed)
+			rc = confirm_claim(v);
+		if (rc)
+			return;
+		is_confirmed = true;
+		target->is_reported = !weir_pool_client_report_failed(
+			p->reporter, target->id, target->incarnation, NULL);
+	}
+}
+
+static void maintain(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	take_map(v);
+	for (uint16_t i = 0; i < p->map->nr_donors; i++) {
+		if (p->map->donor[i].incarnation && !has_target(v, &p->map->donor[i]))
+			add_target(v, &p->map->donor[i]);
+	}
+	for (unsigned int i = 0; i < v->nr_targets; i++) {
+		if (!v->targets[i].address)
+			continue;
+		check_target(v, (uint8_t)i);
+		if (!is_registered(v, &v->targets[i]))
+			remove_target(v, (uint8_t)i);
+	}
+	report_failed(v);
+	weir_volume_pool_place(v);
+	report_failed(v);
+}
+
+/* A member that stands in the map has the write, or has failed and leaves. */
+static enum weir_volume_fate judge(struct weir_volume *v, uint32_t extent, uint8_t slot)
+{
+	if (v->extents[extent].replica[slot].state != WEIR_REPLICA_VALID)
+		return WEIR_VOLUME_IS_OUT;
+	return *weir_volume_region(v, extent, slot) ? WEIR_VOLUME_MAY_RETRY : WEIR_VOLUME_MUST_WAIT;
+}
+
+static bool may_come(struct weir_volume *v, uint32_t extent)
+{
+	const struct weir_pool_group *group = &v->pool->map->group[v->pool->group[extent]];
+
+	return weir_extents_count_valid(&v->core, extent) || !weir_pool_group_is_lost(group);
+}
+
+static void suspect(struct weir_volume *v, uint32_t extent, uint8_t slot)
+{
+	v->targets[v->extents[extent].replica[slot].donor].is_failed = true;
+}
+
+const struct weir_volume_layout weir_volume_mapped = {
+	.maintain = maintain,
+	.judge = judge,
+	.may_come = may_come,
+	.suspect = suspect,
+	.stop = weir_volume_pool_stop,
+	.is_mapped = true,
+};
+
+/* Splits POOL/VOLUME. */
+static int split_name(const char *text, char *pool, size_t size, const char **volume,
+		      struct weir_error *error)
+{
+	const char *slash = strrchr(text, '/');
+	size_t length = slash ? (size_t)(slash - text) : 0;
+
+	if (!length || !slash[1] || length >= size)
+		return weir_error_set(error, -EINVAL, "%s: expected POOL/VOLUME", text);
+	memcpy(pool, text, length);
+	pool[length] = '\0';
+	*volume = slash + 1;
+	return 0;
+}
+
+static int claim(struct weir_volume *v, struct weir_error *error)
+{
+	struct weir_volume_pool *p = v->pool;
+	char pool[1024];
+	const char *volume = "";
+	int rc = split_name(v->options.volume, pool, sizeof(pool), &volume, error);
+
+	if (!rc)
+		rc = weir_pool_client_open(pool, &p->client, error);
+	if (!rc)
+		rc = weir_pool_client_open(pool, &p->reporter, error);
+	if (!rc)
+		rc = weir_pool_client_open_volume(p->client, volume, p->scratch, error);
+	if (rc)
+		return rc;
+	snprintf(p->name, sizeof(p->name), "%s", volume);
+	p->lease = weir_pool_client_lease(p->client);
+	p->epoch = weir_pool_client_epoch(p->client);
+	*p->map = *p->scratch;
+	return 0;
+}
+
+/* The same at each opening: it depends on the volume and the size of the table only. */
+static struct weir_stripe choose_stripe(const struct weir_pool_map *map,
+					const struct weir_pool_volume *volume)
+{
+	uint64_t extents = (volume->bytes + volume->extent_bytes - 1) / volume->extent_bytes;
+	uint32_t pages = (uint32_t)(volume->extent_bytes / WEIR_VOLUME_PAGE_BYTES);
+	uint32_t width = weir_pool_map_table(map, volume->scheme)->count;
+
+	if (width > WIDTH_MAX)
+		width = WIDTH_MAX;
+	return (struct weir_stripe){
+		.unit = pages < WEIR_VOLUME_UNIT_PAGES ? pages : WEIR_VOLUME_UNIT_PAGES,
+		.width = extents < width ? (uint32_t)extents : width,
+		.extent = pages,
+	};
+}
+
+static int lay_out(struct weir_volume *v, struct weir_error *error)
+{
+	struct weir_volume_pool *p = v->pool;
+	const struct weir_pool_volume *volume = weir_pool_map_volume(p->map, p->name);
+	int rc;
+
+	if (volume->scheme.data != 1)
+		return weir_error_set(error, -EOPNOTSUPP,
+				      "volume %s: only copies can be opened yet, and not %s",
+				      p->name, weir_pool_scheme_format(volume->scheme).text);
+	p->pool_id = p->map->id;
+	p->volume_id = volume->id;
+	v->bytes = volume->bytes;
+	v->options.copies = weir_pool_width(volume->scheme);
+	v->stripe = choose_stripe(p->map, volume);
+	rc = weir_volume_memory_lay_out(v);
+	if (!rc) {
+		v->core.is_mapped = true;
+		p->group = calloc(v->core.nr_extents, sizeof(*p->group));
+		p->found = calloc(v->core.nr_extents, sizeof(*p->found));
+		p->joined = calloc((size_t)v->core.nr_extents * v->core.slots, sizeof(*p->joined));
+	}
+	if (rc || !p->group || !p->found || !p->joined)
+		return weir_error_set(error, rc ? rc : -ENOMEM,
+				      "no memory for a volume of %llu bytes",
+				      (unsigned long long)v->bytes);
+	for (uint32_t i = 0; i < v->core.nr_extents; i++)
+		p->group[i] = weir_pool_map_group(p->map, volume, i);
+	for (uint8_t i = 0; i < v->nr_targets; i++)
+		weir_extents_donor_slow(&v->core, i);
+	return 0;
+}
+
+int weir_volume_pool_open(struct weir_volume *v, struct weir_error *error)
+{
+	struct weir_volume_pool *p = calloc(1, sizeof(*p));
+	int rc;
+
+	v->pool = p;
+	if (p) {
+		p->map = calloc(1, sizeof(*p->map));
+		p->fresh = calloc(1, sizeof(*p->fresh));
+		p->scratch = calloc(1, sizeof(*p->scratch));
+	}
+	if (!p || !p->map || !p->fresh || !p->scratch)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	v->nr_targets = v->options.nr_donors;
+	for (unsigned int i = 0; i < v->nr_targets; i++)
+		v->targets[i].volume = v;
+	rc = claim(v, error);
+	if (!rc)
+		rc = lay_out(v, error);
+	if (!rc)
+		rc = weir_volume_pool_watch(v, error);
+	return rc;
+}
+
+/* With the lock held. Return: why the volume will not open, or 0. */
+static int find_obstacle(struct weir_volume *v, struct weir_error *error)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	if (v->status == -ESTALE)
+		return weir_error_set(error, -ESTALE, "volume %s: the claim is over", p->name);
+	if (v->status)
+		return weir_error_set(error, v->status, "volume %s has lost data: a group has no "
+				      "donor left; see 'weir pool status'", p->name);
+	for (unsigned int i = 0; i < v->nr_targets; i++) {
+		if (v->targets[i].address && v->targets[i].connect_status == -EKEYREJECTED)
+			return weir_error_set(error, -EKEYREJECTED, "donor %s refuses the key",
+					      v->targets[i].id);
+	}
+	return p->refusal ? weir_error_set(error, p->refusal, "%s", p->reason.text) : 0;
+}
+
+static int explain_delay(struct weir_volume *v, struct weir_error *error)
+{
+	struct weir_extents_census census = weir_extents_census(&v->core);
+
+	for (unsigned int i = 0; i < v->nr_targets; i++) {
+		const struct weir_volume_target *target = &v->targets[i];
+
+		if (target->address && target->connect_status)
+			return weir_error_set(error, target->connect_status,
+					      "volume %s: donor %s, %s: %s", v->pool->name,
+					      target->id, target->address,
+					      weir_strerror(target->connect_status));
+	}
+	return weir_error_set(error, -ETIMEDOUT,
+			      "volume %s: %u of %u pieces have all copies, and there is no "
+			      "progress: 'weir pool status' shows what is missing",
+			      v->pool->name, census.whole, v->core.nr_extents);
+}
+
+int weir_volume_pool_wait_open(struct weir_volume *v, struct weir_error *error)
+{
+	struct weir_volume_pool *p = v->pool;
+	uint64_t patience_ns = 2 * v->options.timeout_ns + 3ull * p->map->lease_ms * WEIR_NS_PER_MS;
+	uint64_t until_ns = 0, last = UINT64_MAX;
+	bool is_open = false;
+	int rc = 0;
+
+	while (!is_open && !rc) {
+		uint64_t progress;
+
+		weir_volume_lock(v);
+		is_open = p->is_open;
+		progress = p->moves + v->core.copied + p->map->revision;
+		if (progress != last)
+			until_ns = weir_after_ns(weir_now_ns(), patience_ns);
+		last = progress;
+		rc = is_open ? 0 : find_obstacle(v, error);
+		if (!is_open && !rc && weir_now_ns() >= until_ns)
+			rc = explain_delay(v, error);
+		weir_volume_unlock(v);
+		if (!is_open && !rc)
+			poll(NULL, 0, 1);
+	}
+	return rc;
+}
+
+void weir_volume_pool_close(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	if (!p)
+		return;
+	weir_pool_client_close(p->client);
+	weir_pool_client_close(p->reporter);
+	free(p->map);
+	free(p->fresh);
+	free(p->scratch);
+	free(p->group);
+	free(p->found);
+	free(p->joined);
+	free(p);
+}

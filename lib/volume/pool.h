@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A volume of a pool: the pool's map says which donors hold the copies of an extent.
+ *
+ * An extent belongs to a group, and each serving or syncing member of the group holds a copy, in a
+ * named region that outlives the client. The name has the version in which the member joined: a
+ * donor that leaves and returns does not find its old bytes.
+ *
+ * States. A copy is VALID or FILLING while its member stands in the map, whatever a request says
+ * of it. A write that fails at a copy is not done: the donor is reported, and the write waits until
+ * the map has a version without the member, or succeeds when it is tried again. So each serving
+ * member has each completed write, and the next client may read any of them.
+ *
+ * Opening. The last client may have died during writes, so that serving copies differ in pages
+ * whose writes never completed. Before the first request, one serving copy of each extent is
+ * chosen, and all others are filled from it. Then all reads agree. If the chosen donor dies
+ * meanwhile, another serving copy is chosen: no request has seen the first.
+ *
+ * Fencing. Each opening has an epoch, the version of its claim in the store. A region is opened at
+ * the epoch, and the donor revokes the keys of all holders before. So no write of an earlier client
+ * lands after the opening. A donor refuses a client of an earlier epoch.
+ *
+ * Threads. The watching thread keeps the claim, reads each new map, and tells which members are
+ * filled. The maintaining thread applies maps, reports donors, and opens regions.
+ */
+#ifndef WEIR_LIB_VOLUME_POOL_H
+#define WEIR_LIB_VOLUME_POOL_H
+
+#include "lib/pool/client.h"
+#include "lib/volume/volume.h"
+
+/**
+ * struct weir_volume_pool - the pool of a mapped volume
+ * @client: of the opening and then the watching thread; @reporter: of the maintaining thread
+ * @name: the volume's; @pool_id, @volume_id: of its regions' names
+ * @epoch, @lease: of the claim; the lease may change, guarded by the lock
+ * @map: in use; the maintaining thread replaces it with the lock held
+ * @fresh: newer than @map, if @has_fresh; guarded by the lock
+ * @scratch: of the watching thread
+ * @group: of each extent
+ * @joined: of the member that each copy belongs to, by extent and slot
+ * @found: for each extent, a bit for each copy whose memory existed, or may have
+ * @ready: the syncing member, by @joined, that has all data; by group and shard; guarded by the
+ *	lock
+ * @reported: the part of @ready that the pool knows; of the watching thread
+ * @is_open: requests may come; guarded by the lock
+ * @moves: regions opened so far; guarded by the lock
+ * @refusal, @reason: why a donor gave no memory last; guarded by the lock
+ */
+struct weir_volume_pool {
+	struct weir_pool_client *client, *reporter;
+	char name[WEIR_POOL_NAME_MAX];
+	uint64_t pool_id, volume_id, epoch, lease;
+	struct weir_pool_map *map, *fresh, *scratch;
+	bool has_fresh;
+	uint16_t *group;
+	uint64_t *joined;
+	uint8_t *found;
+	uint64_t ready[WEIR_POOL_GROUPS_MAX][WEIR_POOL_COPIES_MAX];
+	uint64_t reported[WEIR_POOL_GROUPS_MAX][WEIR_POOL_COPIES_MAX];
+	bool is_open;
+	uint64_t moves;
+	int refusal;
+	struct weir_error reason;
+	pthread_t watcher;
+	bool has_watcher;
+};
+
+/* Claims the volume, and prepares its donors. Return: 0, or an errno with the reason in @error. */
+int weir_volume_pool_open(struct weir_volume *v, struct weir_error *error);
+
+/* Waits until requests may come. Return: 0, or an errno with the reason in @error. */
+int weir_volume_pool_wait_open(struct weir_volume *v, struct weir_error *error);
+
+/* Frees all. The claim is over. */
+void weir_volume_pool_close(struct weir_volume *v);
+
+/* Starts the watching thread; ends the claim and the thread. */
+int weir_volume_pool_watch(struct weir_volume *v, struct weir_error *error);
+void weir_volume_pool_stop(struct weir_volume *v);
+
+/* No request can succeed any more. */
+void weir_volume_pool_end(struct weir_volume *v, int status);
+
+/* Brings the copies in line with the map. Context: the maintaining thread. */
+void weir_volume_pool_place(struct weir_volume *v);
+
+/* Forgets a target's region handles, whose session ends. Context: the maintaining thread. */
+void weir_volume_pool_detach(struct weir_volume *v, uint8_t target);
+
+static inline uint64_t *weir_volume_pool_joined(struct weir_volume *v, uint32_t extent,
+						uint8_t slot)
+{
+	return &v->pool->joined[(size_t)extent * v->core.slots + slot];
+}
+
+/* Whether a target is this member's donor. */
+bool weir_volume_pool_is_of(const struct weir_volume *v, const struct weir_volume_target *target,
+			    const struct weir_pool_member *m);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Brings the copies of a mapped volume in line with the map: copies of members that are out leave,
+ * and members without a copy get one. Context of all: the maintaining thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/client/memory/region.h"
+#include "lib/volume/pool.h"
+
+#define NAME_MAX_BYTES (WEIR_REGION_NAME_MAX + 1)
+
+/* Return: whether the member gets writes. */
+static bool is_in(const struct weir_pool_member *m)
+{
+	return m->state != WEIR_POOL_OUT;
+}
+
+static const struct weir_pool_group *group_of(const struct weir_volume *v, uint32_t extent)
+{
+	return &v->pool->map->group[v->pool->group[extent]];
+}
+
+/* Return: the member that a copy belongs to, or NULL if it is out. */
+static const struct weir_pool_member *member_at(struct weir_volume *v, uint32_t extent,
+						uint8_t slot)
+{
+	const struct weir_pool_group *group = group_of(v, extent);
+	uint8_t target = v->extents[extent].replica[slot].donor;
+
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+
+		if (is_in(m) && m->joined == *weir_volume_pool_joined(v, extent, slot) &&
+		    weir_volume_pool_is_of(v, &v->targets[target], m))
+			return m;
+	}
+	return NULL;
+}
+
+static bool has_memory(const struct weir_volume *v, uint32_t extent, uint8_t slot)
+{
+	return v->extents[extent].replica[slot].state != WEIR_REPLICA_NONE;
+}
+
+/* Return: the slot of a member's copy, or slots if it has none. */
+static uint8_t slot_of(struct weir_volume *v, uint32_t extent, const struct weir_pool_member *m)
+{
+	uint8_t slot = 0;
+
+	while (slot < v->core.slots &&
+	       (!has_memory(v, extent, slot) || member_at(v, extent, slot) != m))
+		slot++;
+	return slot;
+}
+
+static uint8_t free_slot(const struct weir_volume *v, uint32_t extent)
+{
+	uint8_t slot = 0;
+
+	while (slot < v->core.slots && has_memory(v, extent, slot))
+		slot++;
+	return slot;
+}
+
+static void name_region(const struct weir_volume *v, uint32_t extent, uint64_t joined,
+			char name[static NAME_MAX_BYTES])
+{
+	snprintf(name, NAME_MAX_BYTES, "p%llx.%llx.%x.%llx", (unsigned long long)v->pool->pool_id,
+		 (unsigned long long)v->pool->volume_id, extent, (unsigned long long)joined);
+}
+
+void weir_volume_pool_detach(struct weir_volume *v, uint8_t target)
+{
+	weir_volume_lock(v);
+	for (uint32_t i = 0; i < v->core.nr_extents; i++) {
+		for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+			if (has_memory(v, i, slot) && v->extents[i].replica[slot].donor == target)
+				*weir_volume_region(v, i, slot) = NULL;
+		}
+	}
+	weir_volume_unlock(v);
+}
+
+/* Copies whose member is out are not written or read any more. */
+static void leave(struct weir_volume *v, uint32_t extent)
+{
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		if (!has_memory(v, extent, slot) || member_at(v, extent, slot))
+			continue;
+		weir_volume_lock(v);
+		weir_extents_leave(&v->core, extent, slot);
+		weir_volume_unlock(v);
+	}
+}
+
+/* Gives a region back. It stays at the donor if its member, still in the map, will use it again. */
+static void give_back(struct weir_volume *v, const struct weir_extents_placement *place,
+		      struct weir_region *region)
+{
+	struct weir_session *session = v->targets[place->donor].session;
+	char name[NAME_MAX_BYTES];
+
+	if (!member_at(v, place->extent, place->slot)) {
+		name_region(v, place->extent,
+			    *weir_volume_pool_joined(v, place->extent, place->slot), name);
+		weir_region_delete(session, name, NULL);
+	}
+	weir_region_close(region);
+}
+
+static void return_memory(struct weir_volume *v)
+{
+	struct weir_extents_placement place;
+	struct weir_region *region;
+
+	for (;;) {
+		bool any;
+
+		weir_volume_lock(v);
+		any = weir_extents_next_return(&v->core, UINT64_MAX, &place);
+		if (any) {
+			region = *weir_volume_region(v, place.extent, place.slot);
+			*weir_volume_region(v, place.extent, place.slot) = NULL;
+		}
+		weir_volume_unlock(v);
+		if (!any)
+			return;
+		if (region)
+			give_back(v, &place, region);
+		weir_volume_lock(v);
+		weir_extents_returned(&v->core, &place, true);
+		weir_volume_unlock(v);
+	}
+}
+
+/*
+ * Creates the region first if it is not there, and @is_new allows it. The hold of its creation has
+ * no epoch, and ends. @is_new: receives whether the region was created.
+ */
+static int open_region(struct weir_volume *v, struct weir_session *session, const char *name,
+		       struct weir_region **region, bool *is_new, struct weir_error *error)
+{
+	int rc = weir_region_open_fenced(session, name, v->pool->epoch, region, error);
+	bool may_create = *is_new;
+
+	*is_new = false;
+	if (rc != -ENOENT || !may_create)
+		return rc;
+	rc = weir_region_create(session, name, weir_volume_extent_bytes(v), 0, region, error);
+	if (rc && rc != -EEXIST)
+		return rc;
+	if (!rc)
+		weir_region_forget(*region);
+	*is_new = !rc;
+	return weir_region_open_fenced(session, name, v->pool->epoch, region, error);
+}
+
+static void note_refusal(struct weir_volume *v, struct weir_volume_target *target, int rc,
+			 const struct weir_error *reason)
+{
+	if (rc == -EBUSY) { /* a client of a later epoch has the volume */
+		weir_volume_pool_end(v, -ESTALE);
+		return;
+	}
+	weir_volume_lock(v);
+	if (rc == -ENOSPC || rc == -EDQUOT) {
+		v->pool->refusal = rc;
+		v->pool->reason = *reason;
+	} else {
+		target->is_failed = true;
+	}
+	weir_volume_unlock(v);
+}
+
+/* The copy becomes usable. @found: its memory may hold data. */
+static void join(struct weir_volume *v, const struct weir_extents_placement *place,
+		 uint64_t joined, bool found)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	*weir_volume_pool_joined(v, place->extent, place->slot) = joined;
+	weir_extents_join(&v->core, place);
+	p->found[place->extent] &= (uint8_t)~(1u << place->slot);
+	p->found[place->extent] |= (uint8_t)(found << place->slot);
+}
+
+/* Opens the region of a member's copy, which may be new. */
+static void attach(struct weir_volume *v, uint32_t extent, const struct weir_pool_member *m,
+		   struct weir_volume_target *target)
+{
+	uint8_t slot = slot_of(v, extent, m);
+	bool has_copy = slot < v->core.slots, is_new = !has_copy;
+	struct weir_region *region = NULL;
+	struct weir_error reason = { "" };
+	char name[NAME_MAX_BYTES];
+	int rc;
+
+	if (!has_copy)
+		slot = free_slot(v, extent);
+	if (slot == v->core.slots || (has_copy && *weir_volume_region(v, extent, slot)) ||
+	    (!has_copy && target->is_failed))
+		return;
+	name_region(v, extent, m->joined, name);
+	rc = open_region(v, target->session, name, &region, &is_new, &reason);
+	if (rc) {
+		note_refusal(v, target, rc, &reason);
+		return;
+	}
+	weir_volume_lock(v);
+	v->pool->moves++;
+	*weir_volume_region(v, extent, slot) = region;
+	if (!has_copy)
+		join(v, &(struct weir_extents_placement){ extent, slot,
+							  (uint8_t)(target - v->targets) },
+		     m->joined, !is_new);
+	weir_volume_unlock(v);
+}
+
+static void attach_all(struct weir_volume *v, uint32_t extent)
+{
+	const struct weir_pool_group *group = group_of(v, extent);
+
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+
+		for (unsigned int t = 0; is_in(m) && t < v->nr_targets; t++) {
+			if (v->targets[t].session && weir_volume_pool_is_of(v, &v->targets[t], m))
+				attach(v, extent, m, &v->targets[t]);
+		}
+	}
+}
+
+/* Return: whether each serving member has a copy that is attached. */
+static bool is_attached(struct weir_volume *v, uint32_t extent)
+{
+	const struct weir_pool_group *group = group_of(v, extent);
+
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+		uint8_t slot = slot_of(v, extent, m);
+
+		if (m->state == WEIR_POOL_SERVING &&
+		    (slot == v->core.slots || !*weir_volume_region(v, extent, slot)))
+			return false;
+	}
+	return true;
+}
+
+/* Of an extent without data all copies are whole. Else one serving copy is the source of others. */
+static void choose_source(struct weir_volume *v, uint32_t extent)
+{
+	uint8_t found = v->pool->found[extent];
+
+	if (found)
+		weir_extents_found(&v->core, extent);
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		const struct weir_pool_member *m =
+			has_memory(v, extent, slot) ? member_at(v, extent, slot) : NULL;
+
+		if (!m || (found && (m->state != WEIR_POOL_SERVING || !(found >> slot & 1))))
+			continue;
+		weir_extents_trust(&v->core, extent, slot);
+		if (found)
+			return;
+	}
+}
+
+static bool is_filling(const struct weir_volume *v, uint32_t extent)
+{
+	bool any = false;
+
+	for (uint8_t slot = 0; slot < v->core.slots; slot++)
+		any |= v->extents[extent].replica[slot].state == WEIR_REPLICA_FILLING;
+	return any;
+}
+
+/* While the volume is being opened. Return: whether the extent's copies are equal. */
+static bool open_extent(struct weir_volume *v, uint32_t extent)
+{
+	bool is_attached_now = is_attached(v, extent), is_equal;
+
+	if (weir_pool_group_is_lost(group_of(v, extent))) {
+		weir_volume_pool_end(v, -EIO);
+		return false;
+	}
+	weir_volume_lock(v);
+	if (is_attached_now && !weir_extents_count_valid(&v->core, extent))
+		choose_source(v, extent);
+	is_equal = is_attached_now && weir_extents_count_valid(&v->core, extent) &&
+		   !is_filling(v, extent);
+	weir_volume_unlock(v);
+	return is_equal;
+}
+
+static void open_extents(struct weir_volume *v)
+{
+	bool is_equal = true;
+
+	for (uint32_t i = 0; i < v->core.nr_extents; i++)
+		is_equal &= open_extent(v, i);
+	weir_volume_lock(v);
+	v->pool->is_open |= is_equal;
+	weir_volume_unlock(v);
+}
+
+/* Members that joined an extent without data later are whole, too, if their memory is new. */
+static void trust_new(struct weir_volume *v, uint32_t extent)
+{
+	weir_volume_lock(v);
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		if (!v->extents[extent].live && !(v->pool->found[extent] >> slot & 1))
+			weir_extents_trust(&v->core, extent, slot);
+	}
+	weir_volume_unlock(v);
+}
+
+/* Return: whether the member has all data of an extent. */
+static bool is_valid_at(struct weir_volume *v, uint32_t extent, const struct weir_pool_member *m)
+{
+	uint8_t slot = slot_of(v, extent, m);
+
+	return slot < v->core.slots && v->extents[extent].replica[slot].state == WEIR_REPLICA_VALID;
+}
+
+static void mark_syncing(struct weir_volume *v, uint16_t number)
+{
+	const struct weir_pool_group *group = &v->pool->map->group[number];
+
+	memset(v->pool->ready[number], 0, sizeof(v->pool->ready[number]));
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+
+		if (m->state == WEIR_POOL_SYNCING && m->shard < WEIR_POOL_COPIES_MAX)
+			v->pool->ready[number][m->shard] = m->joined;
+	}
+}
+
+/* Finds the syncing members that have all data of the volume. */
+static void find_ready(struct weir_volume *v)
+{
+	weir_volume_lock(v);
+	for (uint16_t i = 0; i < weir_pool_map_groups(v->pool->map); i++)
+		mark_syncing(v, i);
+	for (uint32_t i = 0; i < v->core.nr_extents; i++) {
+		const struct weir_pool_group *group = group_of(v, i);
+
+		for (uint8_t j = 0; j < group->nr_members; j++) {
+			const struct weir_pool_member *m = &group->member[j];
+
+			if (m->state == WEIR_POOL_SYNCING && !is_valid_at(v, i, m))
+				v->pool->ready[v->pool->group[i]][m->shard] = 0;
+		}
+	}
+	weir_volume_unlock(v);
+}
+
+void weir_volume_pool_place(struct weir_volume *v)
+{
+	for (uint32_t i = 0; i < v->core.nr_extents; i++)
+		leave(v, i);
+	return_memory(v);
+	for (uint32_t i = 0; i < v->core.nr_extents && !weir_volume_is_closing(v) && !v->status;
+	     i++)
+		attach_all(v, i);
+	if (!v->pool->is_open) {
+		open_extents(v);
+		return;
+	}
+	for (uint32_t i = 0; i < v->core.nr_extents; i++)
+		trust_new(v, i);
+	find_ready(v);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The watching thread of a mapped volume. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/thread.h"
+#include "lib/pool/client.h"
+#include "lib/volume/pool.h"
+
+#define RETRY_MS 100 /* while the store does not answer */
+
+void weir_volume_pool_end(struct weir_volume *v, int status)
+{
+	weir_volume_lock(v);
+	if (!v->status)
+		v->status = status;
+	weir_volume_unlock(v);
+	weir_volume_kick(v);
+}
+
+static void publish(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	weir_volume_lock(v);
+	*p->fresh = *p->scratch;
+	p->has_fresh = true;
+	weir_volume_unlock(v);
+	weir_volume_kick(v);
+}
+
+static void report_member(struct weir_volume *v, uint16_t number, const struct weir_pool_member *m)
+{
+	struct weir_volume_pool *p = v->pool;
+	uint64_t *reported = &p->reported[number][m->shard], ready;
+
+	weir_volume_lock(v);
+	ready = p->ready[number][m->shard];
+	weir_volume_unlock(v);
+	if (m->state != WEIR_POOL_SYNCING || ready != m->joined || *reported == ready)
+		return;
+	if (!weir_pool_client_report_synced(p->client, number, p->scratch->donor[m->donor].id,
+					    m->joined, NULL))
+		*reported = ready;
+}
+
+/* Tells the pool which members have all data of the volume. */
+static void report_synced(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+	const struct weir_pool_table *table =
+		weir_pool_map_table(p->scratch,
+				    weir_pool_map_volume(p->scratch, p->name)->scheme);
+
+	for (uint16_t i = 0; i < table->count; i++) {
+		const struct weir_pool_group *group = &p->scratch->group[table->first + i];
+
+		for (uint8_t j = 0; j < group->nr_members; j++)
+			report_member(v, (uint16_t)(table->first + i), &group->member[j]);
+	}
+}
+
+/* Whether the map still has the volume, and so may be used. */
+static bool has_volume(const struct weir_volume_pool *p)
+{
+	const struct weir_pool_volume *volume = weir_pool_map_volume(p->scratch, p->name);
+
+	return p->scratch->id == p->pool_id && volume && volume->id == p->volume_id &&
+	       weir_pool_map_is_ready(p->scratch, volume->scheme);
+}
+
+/* Return: 0; -ESTALE the claim is over; another errno: try again. */
+static int look(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+	uint64_t revision = p->scratch->revision;
+	int rc = weir_pool_client_keep(p->client, NULL);
+
+	weir_volume_lock(v);
+	p->lease = weir_pool_client_lease(p->client);
+	weir_volume_unlock(v);
+	if (!rc)
+		rc = weir_pool_client_read(p->client, p->scratch, NULL);
+	if (rc)
+		return rc;
+	if (!has_volume(p))
+		return -ESTALE;
+	if (p->scratch->revision != revision)
+		publish(v);
+	report_synced(v);
+	return 0;
+}
+
+static bool has_syncing(const struct weir_pool_map *map)
+{
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
+		if (weir_pool_group_count(&map->group[i], WEIR_POOL_SYNCING))
+			return true;
+	}
+	return false;
+}
+
+/* A change ends the wait. A member may get filled without one. */
+static int wait_for_change(struct weir_volume_pool *p)
+{
+	unsigned int ms = p->scratch->lease_ms / 3;
+
+	if (has_syncing(p->scratch) && ms > RETRY_MS)
+		ms = RETRY_MS;
+	return weir_pool_client_wait(p->client, p->scratch, ms, NULL);
+}
+
+static void *watch(void *arg)
+{
+	struct weir_volume *v = arg;
+	int rc;
+
+	while (!weir_volume_is_closing(v)) {
+		rc = wait_for_change(v->pool);
+		if (weir_volume_is_closing(v))
+			break;
+		if (!rc || rc == -ETIMEDOUT)
+			rc = look(v);
+		if (rc == -ESTALE) {
+			weir_volume_pool_end(v, rc);
+			break;
+		}
+		if (rc)
+			poll(NULL, 0, RETRY_MS);
+	}
+	return NULL;
+}
+
+int weir_volume_pool_watch(struct weir_volume *v, struct weir_error *error)
+{
+	struct weir_volume_pool *p = v->pool;
+	int rc = weir_thread_create(&p->watcher, "weir-watch", watch, v, error);
+
+	p->has_watcher = !rc;
+	return rc;
+}
+
+/* The end of the claim is a change of the map, which wakes the thread. */
+void weir_volume_pool_stop(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	if (!p)
+		return;
+	if (p->lease)
+		(void)weir_pool_store_revoke(weir_pool_client_store(p->reporter), p->lease, NULL);
+	if (p->has_watcher)
+		pthread_join(p->watcher, NULL);
+}
