@@ -206,6 +206,8 @@ class Life(World):
         self.begin("a")
         file, away = (f"{self.folder}/{name}" for name in ("p", "away"))
         process, _ = self.donors["a"]
+        # Its last change puts the file back, if that comes after the rename.
+        self.until(lambda: self.ask("status", self.pool)["coordinator"] == "a")
 
         def spent():
             with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
