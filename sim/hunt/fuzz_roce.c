@@ -9,6 +9,7 @@
 #define DELAY_NS_MAX 20000
 #define LATE_NS_MAX 300000
 #define TIMEOUT 6 /* 262 us */
+#define RETRIES 12 /* a bad network loses one try in five; 10^8 packets must not lose 13 in a row */
 #define PAUSE_NS_MAX 10000
 #define IDLE_NS_MIN 1000000 /* beyond the time of a late packet and its answer */
 #define BURST 8 /* posts or receives at a time */
@@ -169,7 +170,7 @@ static void connect(struct fuzz_roce *f)
 			.max_rd_atomic = depth,
 			.max_dest_rd_atomic = depth,
 			.timeout = TIMEOUT,
-			.retries = 7,
+			.retries = RETRIES,
 			.idle_ns = idle_ns,
 			.rnr_retries = 7,
 			.rnr_timer = (uint8_t)(1 + fuzz_roce_draw(f, 6)),
