@@ -211,13 +211,34 @@ static bool take_wanted(struct weir_handshake *h, enum weir_handshake_mac wanted
 	return true;
 }
 
-void weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
-			      void *out, size_t *out_length)
+/*
+ * An attacker on the path can make both devices believe that the other does not encrypt. So can a
+ * host that pauses for longer than the devices wait, so the failure is not final. The donor's flag
+ * is authentic if the donor admits us: our proof covers it.
+ */
+static bool was_downgraded(const struct weir_handshake *h)
+{
+	return !h->is_donor && h->setup.encrypts && h->challenge.flags & WIRE_ENCRYPTS &&
+	       !h->setup.is_encrypted;
+}
+
+static int fail_downgraded(struct weir_handshake *h, void *out, size_t *out_length)
+{
+	fail(h, -ETIMEDOUT,
+	     "both ends encrypt, but their packets are in clear text: something between the hosts "
+	     "suppresses encryption, or a host paused for seconds: try again");
+	return give_up(h, -ETIMEDOUT, out, out_length);
+}
+
+int weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
+			     void *out, size_t *out_length)
 {
 	union wire_handshake_message m = { 0 };
 
 	if (!take_wanted(h, WEIR_HANDSHAKE_MAC_WRITE, out_length))
-		return;
+		return -EPROTO;
+	if (was_downgraded(h)) /* without a proof, the donor admits nobody in clear text */
+		return fail_downgraded(h, out, out_length);
 	if (h->is_donor) {
 		m.welcome = h->welcome;
 		memcpy(m.welcome.mac, mac, WIRE_MAC);
@@ -226,16 +247,7 @@ void weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static
 	}
 	*out_length = encode_message(&m, h->is_donor ? WIRE_WELCOME : WIRE_PROOF, out);
 	h->state = h->is_donor ? WEIR_HANDSHAKE_DONE : WEIR_HANDSHAKE_WELCOME;
-}
-
-/*
- * An attacker on the path can make both devices believe that the other does not encrypt. The
- * donor's flag is authentic once its MAC is.
- */
-static bool was_downgraded(const struct weir_handshake *h)
-{
-	return !h->is_donor && h->setup.encrypts && h->challenge.flags & WIRE_ENCRYPTS &&
-	       !h->setup.is_encrypted;
+	return 0;
 }
 
 int weir_handshake_verify_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
@@ -249,12 +261,8 @@ int weir_handshake_verify_mac(struct weir_handshake *h, const uint8_t mac[static
 				   "the donor could not prove that it knows the key");
 		return give_up(h, -EKEYREJECTED, out, out_length);
 	}
-	if (was_downgraded(h)) {
-		fail(h, -EKEYREJECTED,
-		     "both ends encrypt, but their packets are in clear text: something between "
-		     "the hosts suppresses encryption");
-		return give_up(h, -EKEYREJECTED, out, out_length);
-	}
+	if (was_downgraded(h))
+		return fail_downgraded(h, out, out_length);
 	h->state = h->is_donor ? WEIR_HANDSHAKE_PROVEN : WEIR_HANDSHAKE_DONE;
 	return 0;
 }

@@ -7,8 +7,8 @@
  * the two nonces, both ends' GIDs and QPNs, session and channel. Each end compares the claimed GID
  * and QPN with the peer of its own QP. An attacker who relays messages between two QPs, or connects
  * a client to another service of the key, is therefore detected. So is an attacker between two
- * devices that encrypt: the MACs cover the session that the device names, and the client refuses a
- * connection in clear text if both devices encrypt.
+ * devices that encrypt: the MACs cover the session that the device names. The client proves nothing
+ * over a connection in clear text if both devices encrypt, so the donor never admits it.
  *
  * A client:
  *
@@ -150,11 +150,20 @@ int weir_handshake_received(struct weir_handshake *h, const void *in, size_t in_
 size_t weir_handshake_transcript(const struct weir_handshake *h,
 				 uint8_t bytes[static WEIR_HANDSHAKE_TRANSCRIPT_MAX]);
 
-/* Writes the PROOF or the WELCOME, with @mac over the transcript. */
-void weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
-			      void *out, size_t *out_length);
+/**
+ * weir_handshake_write_mac() - write the PROOF or the WELCOME, with @mac over the transcript
+ *
+ * Return: 0; client: -ETIMEDOUT both devices encrypt, but did not agree on it: nothing is written,
+ * and the state is FAILED. Another connection may succeed.
+ */
+int weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
+			     void *out, size_t *out_length);
 
-/* Compares the peer's MAC with @mac, over the transcript. Return: as weir_handshake_received(). */
+/**
+ * weir_handshake_verify_mac() - compare the peer's MAC with @mac, over the transcript
+ *
+ * Return: as weir_handshake_received(); client: -ETIMEDOUT as weir_handshake_write_mac().
+ */
 int weir_handshake_verify_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
 			      void *out, size_t *out_length);
 

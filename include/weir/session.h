@@ -137,7 +137,7 @@ struct weir_session_options {
  *	-EPROTONOSUPPORT  the donor speaks another version;
  *	-EPROTO           the donor sent an invalid reply;
  *	-EDQUOT           the donor has its maximum number of clients;
- *	-ETIMEDOUT        no reply in time;
+ *	-ETIMEDOUT        no reply in time, or no agreement on encryption (@error says so);
  *	-ENOMEM           out of memory, or over the locked-memory limit (@error says so).
  */
 int weir_session_open(const char *donor, const struct weir_session_options *options,

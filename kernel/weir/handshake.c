@@ -102,7 +102,7 @@ static int answer_mac(struct weir_handshake *h, const struct kweir_secret *secre
 	if (h->wanted_mac == WEIR_HANDSHAKE_MAC_VERIFY)
 		rc = weir_handshake_verify_mac(h, mac, out, out_length);
 	else
-		weir_handshake_write_mac(h, mac, out, out_length);
+		rc = weir_handshake_write_mac(h, mac, out, out_length);
 	return rc ? kweir_fail(error, rc, "%s", h->why) : 0;
 }
 

@@ -19,8 +19,7 @@ static int answer_mac(struct weir_handshake *h, void *out, size_t *out_length)
 	weir_key_mac(h->setup.key, &transcript, 1, mac);
 	if (h->wanted_mac == WEIR_HANDSHAKE_MAC_VERIFY)
 		return weir_handshake_verify_mac(h, mac, out, out_length);
-	weir_handshake_write_mac(h, mac, out, out_length);
-	return 0;
+	return weir_handshake_write_mac(h, mac, out, out_length);
 }
 
 int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_length, void *out,

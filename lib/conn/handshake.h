@@ -15,7 +15,10 @@
 
 #define WEIR_HANDSHAKE_NS 5000000000ull
 
-/* As weir_handshake_received(), with setup.key's MAC if one is wanted. */
+/*
+ * As weir_handshake_received(), with setup.key's MAC if one is wanted; client: -ETIMEDOUT as
+ * weir_handshake_write_mac().
+ */
 int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_length, void *out,
 			 size_t *out_length);
 

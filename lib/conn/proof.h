@@ -78,7 +78,8 @@ struct weir_proof {
  * Polls the QP's receive CQ, which other QPs may share, for the few messages. Blocks, as the
  * functions of @d do.
  *
- * Return: 0; -EKEYREJECTED; -EPROTO; the status of the peer's refusal; or as weir_dialer_check().
+ * Return: 0; -EKEYREJECTED; -EPROTO; -ETIMEDOUT the devices encrypt, but did not agree on it; the
+ * status of the peer's refusal; or as weir_dialer_check().
  */
 int weir_proof_run(struct weir_dialer *d, struct weir_proof *p);
 

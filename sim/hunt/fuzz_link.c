@@ -96,9 +96,7 @@ static int answer_mac(struct weir_handshake *h, uint64_t key, struct fuzz_letter
 	}
 	if (h->wanted_mac == WEIR_HANDSHAKE_MAC_VERIFY)
 		return weir_handshake_verify_mac(h, mac, out->bytes, &out->length);
-	if (length)
-		weir_handshake_write_mac(h, mac, out->bytes, &out->length);
-	return 0;
+	return length ? weir_handshake_write_mac(h, mac, out->bytes, &out->length) : 0;
 }
 
 static void hear(struct fuzz_link *f, const struct fuzz_letter *m)

@@ -31,8 +31,13 @@ HOLDS, BROKEN = 0, 1
 
 # Each bug: the symptom, the file, the original line, the planted line.
 BUGS = [
-    ("suppressed encryption is not noticed", "core/link/handshake.c",
-     "if (was_downgraded(h)) {", "if (false) {"),
+    ("suppressed encryption is proven over", "core/link/handshake.c",
+     "if (was_downgraded(h)) /* without", "if (false) /* without"),
+    ("suppressed encryption is not noticed at the end", "core/link/handshake.c",
+     "if (was_downgraded(h))\n", "if (false)\n"),
+    ("suppressed encryption ends a session for good", "core/link/handshake.c",
+     "return give_up(h, -ETIMEDOUT, out, out_length);",
+     "return give_up(h, -EKEYREJECTED, out, out_length);"),
     ("the proof does not cover the session of the wire", "core/link/handshake.c",
      "if (h->setup.is_encrypted)\n", "if (false)\n"),
     ("a nonce is used for two packets", "softnic/seal/seal.c",

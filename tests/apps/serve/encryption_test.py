@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A donor and its clients on two hosts, which are network namespaces: encrypted if there is a key,
-in clear text if an end wants that, and refused if an attacker suppresses the encryption.
+in clear text if an end wants that, and not admitted if an attacker suppresses the encryption.
 
 encryption_test.py WEIR SUPPRESS
 
@@ -90,11 +90,13 @@ class Encryption(unittest.TestCase):
     def test_the_client_can_leave_encryption_off(self):
         self.expect("none", WEIR_SOFTNIC="encrypt=0")
 
-    def test_suppressed_encryption_is_noticed(self):
-        address, _ = self.serve(LD_PRELOAD=SUPPRESS)
+    def test_suppressed_encryption_is_noticed_and_not_admitted(self):
+        address, log = self.serve(LD_PRELOAD=SUPPRESS)
         for _ in range(10):  # on a busy machine the donor's limit of time may end a handshake first
             done = self.stat(address, LD_PRELOAD=SUPPRESS)
             self.assertNotEqual(done.returncode, 0)
+            log.seek(0)
+            self.assertNotIn("joined", log.read())
             if "suppresses encryption" in done.stderr:
                 return
         self.fail(done.stderr)

@@ -62,8 +62,7 @@ static int answer_mac(struct weir_handshake *h, const char *key, struct proof_me
 	test_mac(key, bytes, length, mac);
 	if (h->wanted_mac == WEIR_HANDSHAKE_MAC_VERIFY)
 		return weir_handshake_verify_mac(h, mac, out->bytes, &out->length);
-	weir_handshake_write_mac(h, mac, out->bytes, &out->length);
-	return 0;
+	return weir_handshake_write_mac(h, mac, out->bytes, &out->length);
 }
 
 static int input(struct weir_handshake *h, const char *key, const struct proof_message *in,
@@ -337,6 +336,14 @@ static void encrypt(struct proof_exchange *x, uint8_t clients, uint8_t donors)
 	memset(x->donor_setup.session, donors, WIRE_SESSION);
 }
 
+static void expect_downgraded(const struct proof_exchange *x)
+{
+	assert_int_equal(x->client_ret, -ETIMEDOUT); /* a later attempt may succeed */
+	assert_int_equal(x->client.state, WEIR_HANDSHAKE_FAILED);
+	assert_non_null(strstr(x->client.why, "suppresses encryption"));
+	assert_non_null(strstr(x->client.why, "paused"));
+}
+
 static void a_man_in_the_middle_of_an_encrypted_connection_is_found_out(void **state)
 {
 	struct proof_exchange x;
@@ -353,10 +360,10 @@ static void a_man_in_the_middle_of_an_encrypted_connection_is_found_out(void **s
 	assert_int_equal(x.donor_ret, -EKEYREJECTED);
 	encrypt(&x, 0, 1);
 	run_exchange(&x);
-	assert_int_equal(x.donor_ret, -EKEYREJECTED);
+	expect_downgraded(&x);
 }
 
-/* Each device believes that the other does not encrypt. */
+/* Each device believes that the other does not encrypt. The donor must not admit the client. */
 static void suppressed_encryption_is_found_out(void **state)
 {
 	struct proof_exchange x;
@@ -364,14 +371,16 @@ static void suppressed_encryption_is_found_out(void **state)
 	(void)state;
 	encrypt(&x, 0, 0);
 	run_exchange(&x);
-	assert_int_equal(x.client_ret, -EKEYREJECTED);
-	assert_int_equal(x.client.state, WEIR_HANDSHAKE_FAILED);
-	assert_non_null(strstr(x.client.why, "suppresses encryption"));
+	expect_downgraded(&x);
+	assert_int_equal(x.said[PROOF].length, 0);
+	assert_int_equal(x.donor.state, WEIR_HANDSHAKE_PROOF);
 	encrypt(&x, 0, 0);
 	x.tampered = CHALLENGE;
 	x.at = offsetof(struct wire_handshake_challenge, flags);
 	run_exchange(&x);
-	assert_false(both_done(&x));
+	assert_int_equal(x.donor_ret, -EKEYREJECTED);
+	assert_int_equal(x.donor.state, WEIR_HANDSHAKE_FAILED);
+	assert_true(x.client_ret < 0);
 	encrypt(&x, 0, 0);
 	x.client_setup.encrypts = false;
 	run_exchange(&x);
@@ -380,6 +389,24 @@ static void suppressed_encryption_is_found_out(void **state)
 	x.donor_setup.encrypts = false;
 	run_exchange(&x);
 	assert_true(both_done(&x));
+}
+
+static void encryption_that_ends_before_the_welcome_is_found_out(void **state)
+{
+	const struct wire_handshake_welcome welcome = { .session_id = 1, .credits = 32 };
+	struct proof_exchange x;
+
+	(void)state;
+	encrypt(&x, 1, 1);
+	begin_both(&x);
+	donor_step(&x, HELLO, CHALLENGE);
+	client_step(&x, CHALLENGE, PROOF);
+	donor_step(&x, PROOF, WELCOME);
+	x.client.setup.is_encrypted = x.donor.setup.is_encrypted = false;
+	weir_handshake_admit(&x.donor, &welcome);
+	assert_int_equal(answer_mac(&x.donor, x.donor_key, &x.said[WELCOME]), 0);
+	client_step(&x, WELCOME, MESSAGES);
+	expect_downgraded(&x);
 }
 
 static void another_session_or_channel_than_asked_for_is_refused(void **state)
@@ -749,6 +776,7 @@ int main(void)
 		cmocka_unit_test(a_relay_between_two_qps_is_found_out),
 		cmocka_unit_test(a_man_in_the_middle_of_an_encrypted_connection_is_found_out),
 		cmocka_unit_test(suppressed_encryption_is_found_out),
+		cmocka_unit_test(encryption_that_ends_before_the_welcome_is_found_out),
 		cmocka_unit_test(another_session_or_channel_than_asked_for_is_refused),
 		cmocka_unit_test(a_proof_played_back_is_worth_nothing),
 		cmocka_unit_test(a_welcome_played_back_is_worth_nothing),
