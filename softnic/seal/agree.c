@@ -9,8 +9,9 @@
 #include "softnic/seal/agree.h"
 
 enum {
-	OFFERS_MAX = 10, /* then the peer is no softnic: after 2.2 s */
+	OFFERS_MAX = 9, /* then the peer is no softnic: after 1.9 s, before a transport gives up */
 	OFFERS_MAX_HEARD = 20, /* to a peer that has offered: after 5.4 s */
+	OFFERS_MAX_CLEAR = 3, /* to a peer that sends clear text: after 140 ms */
 	WAIT_MS = 20, /* for an answer, at first */
 	WAIT_MS_MAX = 320,
 	KIND_AT = ROCE_BTH_BYTES + 1,
@@ -84,6 +85,11 @@ void agree_arm(struct agree *a, uint8_t ciphers, const uint8_t secret[SEAL_KEY_B
 		a->ciphers = ciphers;
 }
 
+void agree_fini(struct agree *a)
+{
+	explicit_bzero(a, sizeof(*a));
+}
+
 static void forget_secret(struct agree *a)
 {
 	explicit_bzero(a->secret, sizeof(a->secret));
@@ -94,6 +100,7 @@ static void forget_secret(struct agree *a)
 static void decide_clear(struct agree *a)
 {
 	a->state = AGREE_CLEAR;
+	explicit_bzero(&a->seal, sizeof(a->seal));
 	forget_secret(a);
 }
 
@@ -159,6 +166,14 @@ static void derive(const struct agree *a, const uint8_t *shared, const uint8_t *
 					   crypto_scalarmult_BYTES);
 }
 
+/* The proof of the end with the public key @prover. */
+static void prove(const uint8_t *prover, const uint8_t confirm[SEAL_KEY_BYTES],
+		  uint8_t proof[AGREE_PROOF_BYTES])
+{
+	sodium_calls()->crypto_generichash(proof, AGREE_PROOF_BYTES, prover, AGREE_PUBLIC_BYTES,
+					   confirm, SEAL_KEY_BYTES);
+}
+
 /*
  * Derives the keys that an offer or answer leads to. The keys of an open agreement have sealed
  * nothing, so they may be replaced.
@@ -167,6 +182,7 @@ static bool take_public(struct agree *a, const struct agree_message *m)
 {
 	enum seal_cipher cipher = seal_choose(m->ciphers & a->ciphers);
 	uint8_t shared[crypto_scalarmult_BYTES], lower[SEAL_KEY_BYTES], higher[SEAL_KEY_BYTES];
+	uint8_t confirm[SEAL_KEY_BYTES];
 	bool is_lower = memcmp(a->public, m->public, AGREE_PUBLIC_BYTES) < 0;
 
 	if (!cipher || !memcmp(a->public, m->public, AGREE_PUBLIC_BYTES) ||
@@ -174,21 +190,17 @@ static bool take_public(struct agree *a, const struct agree_message *m)
 		return false;
 	derive(a, shared, m->public, cipher, LOWER_SENDS, lower);
 	derive(a, shared, m->public, cipher, HIGHER_SENDS, higher);
-	derive(a, shared, m->public, cipher, CONFIRMS, a->confirm);
+	derive(a, shared, m->public, cipher, CONFIRMS, confirm);
 	derive(a, shared, m->public, cipher, NAMES_SESSION, a->session);
 	seal_init(&a->seal, cipher, is_lower ? lower : higher, is_lower ? higher : lower);
 	memcpy(a->peer, m->public, sizeof(a->peer));
+	prove(a->public, confirm, a->proof);
+	prove(a->peer, confirm, a->peer_proof);
+	explicit_bzero(confirm, sizeof(confirm));
 	explicit_bzero(shared, sizeof(shared));
 	explicit_bzero(lower, sizeof(lower));
 	explicit_bzero(higher, sizeof(higher));
 	return true;
-}
-
-/* The proof of the end with the public key @prover. */
-static void prove(const struct agree *a, const uint8_t *prover, uint8_t proof[AGREE_PROOF_BYTES])
-{
-	sodium_calls()->crypto_generichash(proof, AGREE_PROOF_BYTES, prover, AGREE_PUBLIC_BYTES,
-					   a->confirm, sizeof(a->confirm));
 }
 
 /* The peer's key is proven. */
@@ -209,8 +221,10 @@ static void offer_received(struct agree *a, const struct agree_message *m, uint6
 	if (m->psn != a->config.receive_psn)
 		return;
 	if (a->state == AGREE_CLEAR || !seal_choose(m->ciphers & a->ciphers)) {
-		if (a->state != AGREE_SEALED)
-			a->owed = AGREE_PLAIN;
+		if (a->state == AGREE_SEALED)
+			return;
+		a->owed = AGREE_PLAIN;
+		memcpy(a->refused, m->public, sizeof(a->refused));
 		return;
 	}
 	if (!knows_offer(a, m)) {
@@ -224,8 +238,6 @@ static void offer_received(struct agree *a, const struct agree_message *m, uint6
 
 static void answer_received(struct agree *a, const struct agree_message *m)
 {
-	uint8_t proof[AGREE_PROOF_BYTES];
-
 	if (a->state != AGREE_OPEN || !a->offers || m->psn != a->send_psn)
 		return;
 	if (!knows_offer(a, m)) {
@@ -233,11 +245,18 @@ static void answer_received(struct agree *a, const struct agree_message *m)
 		if (!take_public(a, m))
 			return;
 	}
-	prove(a, m->public, proof);
-	if (sodium_calls()->crypto_verify_32(proof, m->proof))
+	if (sodium_calls()->crypto_verify_32(a->peer_proof, m->proof))
 		return;
 	a->has_candidate = true;
 	agree_on(a);
+}
+
+/* Without the echo, anybody who guesses the PSN could end the encryption. */
+static void plain_received(struct agree *a, const struct agree_message *m)
+{
+	if (a->state == AGREE_OPEN && a->offers && m->psn == a->send_psn &&
+	    !memcmp(m->public, a->public, sizeof(a->public)))
+		decide_clear(a);
 }
 
 void agree_input(struct agree *a, const struct agree_message *m, uint64_t now_ns)
@@ -248,8 +267,8 @@ void agree_input(struct agree *a, const struct agree_message *m, uint64_t now_ns
 		offer_received(a, m, now_ns);
 	else if (m->kind == AGREE_ANSWER)
 		answer_received(a, m);
-	else if (a->state == AGREE_OPEN && a->offers && m->psn == a->send_psn)
-		decide_clear(a);
+	else
+		plain_received(a, m);
 }
 
 size_t agree_open(struct agree *a, uint8_t *bytes, size_t size)
@@ -264,11 +283,19 @@ size_t agree_open(struct agree *a, uint8_t *bytes, size_t size)
 	return opened;
 }
 
-/* A peer that has offered sends clear text only after it has given up. */
+/*
+ * Another device that we keep waiting gives up sooner than we do, so its clear text shortens our
+ * wait. A peer that has offered sends clear text only after it has given up. But a stranger may
+ * have guessed the PSN, so a softnic still gets the time for an answer.
+ */
 void agree_heard_clear(struct agree *a, bool of_softnic)
 {
-	if (a->state == AGREE_OPEN && (a->has_candidate || !a->asks || !of_softnic))
+	if (a->state != AGREE_OPEN)
+		return;
+	if (!a->asks || (a->has_candidate && !a->has_started))
 		decide_clear(a);
+	else if (a->has_candidate || !of_softnic)
+		a->hears_clear = true;
 }
 
 static uint64_t wait_ns(uint32_t offers)
@@ -278,17 +305,20 @@ static uint64_t wait_ns(uint32_t offers)
 	return (ms < WAIT_MS_MAX ? ms : WAIT_MS_MAX) * NS_PER_MS;
 }
 
-/*
- * Sets what is owed once the deadline has passed. A peer that has offered is a softnic, and may
- * have agreed already. It gets more time.
- */
+/* A peer that has offered is a softnic, and may have agreed already. It gets more time. */
+static uint32_t offers_max(const struct agree *a)
+{
+	return a->hears_clear	? OFFERS_MAX_CLEAR :
+	       a->has_candidate ? OFFERS_MAX_HEARD :
+				  OFFERS_MAX;
+}
+
+/* Sets what is owed once the deadline has passed. */
 static void expire(struct agree *a, uint64_t now_ns)
 {
-	uint32_t offers_max = a->has_candidate ? OFFERS_MAX_HEARD : OFFERS_MAX;
-
 	if (now_ns < a->deadline_ns || a->owed)
 		return;
-	if (a->offers >= offers_max) {
+	if (a->offers >= offers_max(a)) {
 		decide_clear(a);
 		return;
 	}
@@ -308,10 +338,9 @@ bool agree_output(struct agree *a, struct agree_message *m, uint64_t now_ns)
 		.kind = a->owed,
 		.ciphers = a->owed == AGREE_PLAIN ? 0 : a->ciphers,
 	};
-	if (a->owed != AGREE_PLAIN)
-		memcpy(m->public, a->public, sizeof(m->public));
+	memcpy(m->public, a->owed == AGREE_PLAIN ? a->refused : a->public, sizeof(m->public));
 	if (a->owed == AGREE_ANSWER)
-		prove(a, a->public, m->proof);
+		memcpy(m->proof, a->proof, sizeof(m->proof));
 	a->owed = 0;
 	return true;
 }

@@ -9,19 +9,21 @@
  *
  *	A                                   B
  *	OFFER  public key, ciphers  ------>           repeated until an answer
- *	       <------  ANSWER  public key, ciphers, proof      or PLAIN: B does not encrypt
+ *	       <------  ANSWER  public key, ciphers, proof
+ *	       or <---  PLAIN   A's public key: B does not encrypt
  *	sealed packet               ------>           proves to B that A has the keys
  *
- * Both may offer at once: the keys are the same. A peer that answers nothing for two seconds is no
- * softnic, and the connection goes on in clear text. So is a connection whose peer has answered
- * PLAIN. An end that has accepted a packet in clear text stays with clear text, unless its own
- * offer is under way.
+ * Both may offer at once: the keys are the same. A peer that answers nothing for 1.9 seconds is no
+ * softnic, and the connection goes on in clear text. So does a connection whose peer has answered
+ * PLAIN. An end that has accepted a packet in clear text stays with clear text. If its own offer is
+ * under way, it waits for the answer, but only for 140 ms if the packet came from another device.
  *
  * A listener on the network learns no key. A sender that forges its address must guess a PSN, as
- * for any RoCE packet, and even then agrees on nothing: a proof needs the offer, and a key counts
- * only after a proof. An attacker on the path may agree on keys with each end, or suppress the
- * agreement: softnic has no secret to notice that. A program that has one compares @session, as
- * weir's handshake does.
+ * for any RoCE packet. Even then it agrees on nothing: a proof needs the offer, and a key counts
+ * only after a proof. Nor does it end an agreement under way: PLAIN echoes the offer, and clear
+ * text only shortens the wait for an answer. An attacker on the path may agree on keys with each
+ * end, or suppress the agreement: softnic has no secret to notice that. A program that has one
+ * compares @session, as weir's handshake does.
  *
  * Context of all: serialised by the queue pair.
  */
@@ -54,6 +56,7 @@ enum agree_kind {
  * @psn: of an offer, the sender's first PSN; of an answer or PLAIN, the receiver's
  * @kind: enum agree_kind
  * @ciphers: bits of enum seal_cipher that the sender can run
+ * @public: the sender's; of PLAIN, that of the offer
  * @proof: 0 but in an answer
  */
 struct agree_message {
@@ -101,6 +104,9 @@ struct agree_config {
  * @asks: this end wants encryption, or the peer does
  * @has_started: this end may send, and @send_psn is known
  * @has_candidate: @peer is the public key of the last offer heard
+ * @hears_clear: the transport has accepted clear text that hardly comes from a softnic that answers
+ * @proof, @peer_proof: of @public and @peer, for the keys in @seal
+ * @refused: public key of the offer that PLAIN answers
  * @owed: kind of the message to send, or 0
  */
 struct agree {
@@ -109,16 +115,20 @@ struct agree {
 	uint32_t send_psn;
 	uint8_t secret[SEAL_KEY_BYTES];
 	uint8_t ciphers;
-	bool is_armed, asks, has_started, has_candidate;
+	bool is_armed, asks, has_started, has_candidate, hears_clear;
 	uint8_t owed;
 	uint32_t offers;
 	uint64_t deadline_ns;
-	uint8_t public[AGREE_PUBLIC_BYTES], peer[AGREE_PUBLIC_BYTES];
-	uint8_t confirm[SEAL_KEY_BYTES], session[AGREE_SESSION_BYTES];
+	uint8_t public[AGREE_PUBLIC_BYTES], peer[AGREE_PUBLIC_BYTES], refused[AGREE_PUBLIC_BYTES];
+	uint8_t proof[AGREE_PROOF_BYTES], peer_proof[AGREE_PROOF_BYTES];
+	uint8_t session[AGREE_SESSION_BYTES];
 	struct seal seal;
 };
 
 void agree_init(struct agree *a, const struct agree_config *config);
+
+/** agree_fini() - wipe the agreement and its keys; also before agree_init(), if all bytes are 0 */
+void agree_fini(struct agree *a);
 
 /**
  * agree_arm() - have a key pair; owed before agree_ask() and agree_input(), once

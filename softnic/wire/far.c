@@ -49,6 +49,7 @@ static void free_far(struct far *f)
 {
 	if (f->self)
 		peer_put(f->self);
+	agree_fini(&f->agree);
 	free(f->wqes);
 	free(f->resources);
 	free(f);
