@@ -71,7 +71,7 @@ static const struct cmdline_option options[] = {
 
 static const struct cmdline import_line = {
 	.usage = "Usage: weir pool volume import [OPTION...] POOL NAME [FILE]\n"
-		 "Writes a file, or standard input, to the begin of a volume. Donors may die\n"
+		 "Writes a file, or standard input, to the beginning of a volume. Donors may die\n"
 		 "meanwhile: the command goes on while each part of the volume has a copy.\n",
 	.options = options,
 	.arguments = "POOL NAME [FILE]",
@@ -142,7 +142,8 @@ static int start_piece(struct transfer *t, struct transfer_piece *piece, uint64_
 						    piece_done, piece) :
 			    weir_volume_read_async(t->volume, offset, piece->bytes, length,
 						   piece_done, piece);
-	piece->is_busy = !rc && piece->is_busy;
+	if (rc) /* no call of piece_done() follows */
+		piece->is_busy = false;
 	return rc;
 }
 
@@ -258,8 +259,11 @@ static int open_file(struct transfer *t)
 					    0666);
 	}
 	if (t->fd < 0)
-		return failure(t->cmd, "%s: %s", t->file, weir_strerror(-errno));
-	length = t->is_import ? lseek(t->fd, 0, SEEK_END) : -1;
+		return failure(t->cmd, "%s: %s", t->file, strerror(errno));
+	t->total = t->info.bytes;
+	if (!t->is_import)
+		return EXIT_OK;
+	length = lseek(t->fd, 0, SEEK_END);
 	if (length >= 0)
 		lseek(t->fd, 0, SEEK_SET);
 	t->total = length >= 0 ? (uint64_t)length : UINT64_MAX;
@@ -281,9 +285,7 @@ static int open_volume(struct transfer *t, const struct transfer_options *given,
 	if (weir_volume_open(&wanted, &t->volume, &error))
 		return failure(t->cmd, "%s", error.text);
 	weir_volume_info(t->volume, &t->info, sizeof(t->info));
-	if (!t->is_import)
-		t->total = t->info.bytes;
-	if (t->total != UINT64_MAX && t->total > t->info.bytes)
+	if (t->is_import && t->total != UINT64_MAX && t->total > t->info.bytes)
 		return failure(t->cmd, "%s has %s, and volume %s only %s", t->file,
 			       size_format(t->total).text, name, size_format(t->info.bytes).text);
 	return EXIT_OK;
@@ -350,10 +352,12 @@ static int transfer(const char *cmd, int argc, char **argv, bool is_import)
 	pthread_mutex_init(&t.lock, NULL);
 	pthread_cond_init(&t.ended, NULL);
 	status = alloc_pieces(&t);
-	if (!status)
+	if (!status && is_import)
 		status = open_file(&t);
 	if (!status)
 		status = open_volume(&t, &given, device, argv[optind], argv[optind + 1]);
+	if (!status && !is_import) /* not earlier: it empties the file */
+		status = open_file(&t);
 	t.start_ns = t.shown_ns = weir_now_ns();
 	if (!status)
 		status = move_bytes(&t);

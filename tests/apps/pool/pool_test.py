@@ -238,6 +238,58 @@ class Life(World):
         self.assertTrue(self.ask("volume", "rm", self.pool, "v")["removed"])
         self.assertEqual(self.ask("volume", "list", self.pool)["volumes"], [])
 
+    def bytes_of(self, name):
+        with open(f"{self.folder}/{name}", "rb") as file:
+            return file.read()
+
+    def move(self, what, *args, **more):
+        return subprocess.run([WEIR, "pool", "volume", what, "--device", "softnic", *args],
+                              capture_output=True, timeout=PATIENCE, **more)
+
+    def test_bytes_go_into_a_volume_and_come_back_without_a_donor(self):
+        self.begin("abc")
+        self.ask("volume", "create", "--extent", "256K", self.pool, "v", "6M")
+        data = os.urandom((5 << 20) + 12345)
+        with open(f"{self.folder}/in", "wb") as file:
+            file.write(data)
+        done = self.move("import", "--json", self.pool, "v", f"{self.folder}/in")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["bytes"], len(data))
+        self.donors["b"][0].kill()
+        self.donors["b"][0].wait()
+        done = self.move("export", "--json", self.pool, "v", f"{self.folder}/out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.bytes_of("out"), data + bytes((6 << 20) - len(data)))
+        done = self.move("export", self.pool, "v")
+        self.assertEqual((done.returncode, done.stdout), (0, self.bytes_of("out")), done.stderr)
+
+        # These are refused, and change no file.
+        with open(f"{self.folder}/large", "wb") as file:
+            file.truncate(7 << 20)
+        for args, why in ((("export", self.pool, "w", "in"), "no volume w"),
+                          (("export", "--json", self.pool, "v"), "name a FILE"),
+                          (("import", self.pool, "v", "nowhere"), "No such file"),
+                          (("import", self.pool, "v", "large"), "and volume v only 6.0 MiB")):
+            done = self.move(*args, cwd=self.folder, text=True)
+            self.assertIn(done.returncode, (1, 2), args)
+            self.assertIn(why, done.stderr)
+        self.assertEqual(self.bytes_of("in"), data)
+
+    def test_an_import_without_an_end_is_stopped(self):
+        self.begin("ab")
+        self.ask("volume", "create", "--extent", "256K", self.pool, "v", "6M")
+        child = subprocess.Popen([WEIR, "pool", "volume", "import", "--device", "softnic",
+                                  self.pool, "v"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(child.kill)
+        child.stdin.write(bytes(3 << 20))
+        child.stdin.flush()
+        self.until(lambda: self.ask("volume", "list", self.pool)["volumes"][0]["open"])
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=PATIENCE)
+        self.assertEqual(child.returncode, 1)
+        self.assertIn(b"stopped", said)
+        self.until(lambda: not self.ask("volume", "list", self.pool)["volumes"][0]["open"])
+
 
 class Refusals(World):
     def test_bad_input_is_named(self):
