@@ -100,7 +100,7 @@ static void lend_all(struct weir_session *session)
 			weir_lane_lend(&session->engine, &lane->core, (uint16_t)i);
 		weir_spinlock_unlock(&lane->lock);
 	}
-	__atomic_store_n(&lanes->are_lent, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&lanes->are_lent, true, __ATOMIC_RELEASE);
 }
 
 static bool may_lend(const struct weir_session *session)

@@ -19,6 +19,8 @@ import tempfile
 import unittest
 
 WEIR, SUPPRESS = (os.path.abspath(path) for path in sys.argv[1:3])
+# A sanitizer's runtime comes before any preloaded library.
+PRELOAD = f"{os.environ.get('WEIR_TEST_RUNTIME', '')}:{SUPPRESS}".lstrip(":")
 del sys.argv[1:3]
 PATIENCE = 100
 DONOR, CLIENT = "h1", "h2"
@@ -91,9 +93,9 @@ class Encryption(unittest.TestCase):
         self.expect("none", WEIR_SOFTNIC="encrypt=0")
 
     def test_suppressed_encryption_is_noticed_and_not_admitted(self):
-        address, log = self.serve(LD_PRELOAD=SUPPRESS)
+        address, log = self.serve(LD_PRELOAD=PRELOAD)
         for _ in range(10):  # on a busy machine the donor's limit of time may end a handshake first
-            done = self.stat(address, LD_PRELOAD=SUPPRESS)
+            done = self.stat(address, LD_PRELOAD=PRELOAD)
             self.assertNotEqual(done.returncode, 0)
             log.seek(0)
             self.assertNotIn("joined", log.read())
