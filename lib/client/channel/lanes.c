@@ -486,6 +486,9 @@ unsigned int weir_lanes_transfer(struct weir_session *session, const struct weir
 {
 	unsigned int done = 0;
 
+	/* Pairs with lend_all(): the lanes and their claims are made. */
+	if (!__atomic_load_n(&session->lanes.are_lent, __ATOMIC_ACQUIRE))
+		return 0;
 	while (use_lane(session, t, count, &done) == LANE_WAKES && done < count)
 		;
 	return done;

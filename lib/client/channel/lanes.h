@@ -53,7 +53,7 @@ struct weir_session_lane {
 /**
  * struct weir_session_lanes - guarded by nic->lock, unless noted
  * @link: in the NIC's list of sessions whose lanes are lent; initialised
- * @are_lent: a hint for threads without the lock; atomic. True shows @lane and @claims, too
+ * @are_lent: a hint for threads without the lock; atomic
  * @lane: @count of them, made when first lent
  * @claims: of all lanes
  * @pause: chances to lend the lanes that are left out, next time
@@ -82,7 +82,7 @@ void weir_lanes_recall(struct weir_nic *nic);
 
 /* Whether it is worth trying weir_lanes_transfer(). Context: any thread. */
 #define weir_lanes_are_lent(session) \
-	__builtin_expect(__atomic_load_n(&(session)->lanes.are_lent, __ATOMIC_ACQUIRE), false)
+	__builtin_expect(__atomic_load_n(&(session)->lanes.are_lent, __ATOMIC_RELAXED), false)
 
 /**
  * weir_lanes_transfer() - read and write on a lane
