@@ -10,7 +10,9 @@
  *
  * The opcode is one of the manufacturer's (C0 to FF), so a dissector shows a packet with unknown
  * contents. Everything before the encrypted part is authenticated. The tag replaces the ICRC. So an
- * observer sees hosts, queue pairs, sizes and times; not operations, PSNs, keys or addresses.
+ * observer sees hosts, queue pairs, numbers of packets, sizes and times; not operations, keys or
+ * addresses. It sees no PSN but the first one of each end, which agree.h and the connection manager
+ * send in clear text.
  *
  * The nonce is the counter. Not the PSN: a packet that is sent again may have other contents, such
  * as its request for an acknowledgement. A receiver takes each counter once. Counters far behind
@@ -36,7 +38,16 @@ enum {
 	SEAL_WINDOW = 2048, /* counters below the highest that may still come */
 };
 
-/* Far below the limits of both ciphers, and more than a link of 400 Gbit/s sends in a year. */
+/*
+ * Bounds the counters, so that no nonce is used twice: at ten million packets a second, for nine
+ * months.
+ *
+ * AES-GCM's confidentiality has a bound, too, which nothing enforces. An attacker's advantage is at
+ * most 2^-57 for 2^35 blocks of 16 bytes (RFC 9001, B.1.1): 512 GiB a direction. It grows with the
+ * square of the bytes: 2^-35 for 1 PiB. A new connection begins at zero. ChaCha20-Poly1305 has no
+ * such bound. Of forged packets, 2^36 against ChaCha20-Poly1305 and 2^52 against AES-GCM give that
+ * advantage (RFC 9001, 6.6).
+ */
 #define SEAL_PACKETS_MAX (1ull << 48)
 
 /* Bits, for offers; a connection has one of them. */
