@@ -27,8 +27,8 @@ PORT = 9100
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The attackers run until a line of input, and then print the number of packets that they have sent.
-# Argument: a host. Sends packets to the ports of RoCE and of all slots: random bytes, and well-formed
-# requests to guessed queue pairs.
+# Argument: a host. Sends packets to the ports of RoCE and of all slots: random bytes, and requests
+# of the right form to guessed queue pairs.
 ROGUE = """import os, random, select, socket, struct, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sent = 0
