@@ -43,19 +43,23 @@ static bool has_target(const struct weir_volume *v, const struct weir_pool_donor
 static void add_target(struct weir_volume *v, const struct weir_pool_donor *donor)
 {
 	struct weir_volume_target *target = v->targets;
+	char *address;
 
 	while (target < v->targets + v->nr_targets && target->address)
 		target++;
 	if (target == v->targets + v->nr_targets || weir_volume_target_start(target, NULL))
 		return; /* a target that is free later */
-	target->address = strdup(donor->address);
-	if (!target->address)
+	address = strdup(donor->address);
+	if (!address)
 		return;
+	weir_volume_lock(v);
+	target->address = address;
 	memcpy(target->id, donor->id, sizeof(target->id));
 	target->incarnation = donor->incarnation;
 	target->connect_status = 0;
 	target->is_failed = target->is_reported = false;
 	target->since_ns = weir_now_ns();
+	weir_volume_unlock(v);
 }
 
 /* A target whose donor is not in the pool any more, and has no copy, becomes free. */
