@@ -138,7 +138,7 @@ static void push_to(struct weir_volume_piece *piece, uint8_t slots)
 
 static bool is_own_failure_at(const struct weir_volume_piece *piece, uint8_t slot)
 {
-	return piece->failed >> slot & 1 &&
+	return __atomic_load_n(&piece->failed, __ATOMIC_SEQ_CST) >> slot & 1 &&
 	       is_own_failure(__atomic_load_n(&piece->subio[slot].status, __ATOMIC_RELAXED));
 }
 
