@@ -46,7 +46,7 @@ struct page_log {
 static struct weir_volume *volume;
 static struct page_log *page_logs;
 static uint32_t nr_pages;
-static volatile sig_atomic_t stops;
+static bool stops; /* atomic */
 static int result;
 static uint64_t reads, writes, last_write_ns, gap_max_ns;
 
@@ -70,7 +70,7 @@ static void finish(int status)
 
 	__atomic_compare_exchange_n(&result, &none, status, false, __ATOMIC_SEQ_CST,
 				    __ATOMIC_SEQ_CST);
-	stops = 1;
+	__atomic_store_n(&stops, true, __ATOMIC_RELAXED);
 }
 
 static void fail_request(const char *what, uint32_t page, int rc)
@@ -189,7 +189,7 @@ static void *work(void *arg)
 	struct worker *w = arg;
 	char *buf = malloc((size_t)RUN_MAX * PAGE);
 
-	while (!stops) {
+	while (!__atomic_load_n(&stops, __ATOMIC_RELAXED)) {
 		uint32_t most = weir_rng_scale(weir_rng_next(&w->rng), 8) ? 3 : RUN_MAX;
 		uint32_t count = 1 + (uint32_t)weir_rng_scale(weir_rng_next(&w->rng), most);
 		uint32_t first;
@@ -222,7 +222,7 @@ static int map_log(const char *path)
 static void on_term(int signal)
 {
 	(void)signal;
-	stops = 1;
+	__atomic_store_n(&stops, true, __ATOMIC_RELAXED);
 }
 
 static void start_workers(struct worker *workers, uint64_t seed)
@@ -275,9 +275,9 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	start_workers(workers, strtoull(argv[4], NULL, 0));
 	for (uint64_t until_ns = weir_now_ns() + (uint64_t)(atof(argv[3]) * 1e9);
-	     !stops && weir_now_ns() < until_ns;)
+	     !__atomic_load_n(&stops, __ATOMIC_RELAXED) && weir_now_ns() < until_ns;)
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
-	stops = 1;
+	__atomic_store_n(&stops, true, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < WRITERS + READERS; i++)
 		pthread_join(workers[i].thread, NULL);
 	buf = malloc(PAGE);
