@@ -160,6 +160,16 @@ static int confirm_claim(struct weir_volume *v)
 	return weir_pool_store_keep(weir_pool_client_store(v->pool->reporter), lease, NULL);
 }
 
+static bool must_report(struct weir_volume *v, const struct weir_volume_target *target)
+{
+	bool is_failed;
+
+	weir_volume_lock(v);
+	is_failed = target->address && target->is_failed;
+	weir_volume_unlock(v);
+	return is_failed && !target->is_reported;
+}
+
 /*
  * Reports donors that failed. A client whose claim is over sees refusals, and must blame no donor:
  * so the claim is confirmed first. Without the store, there is another time.
@@ -173,7 +183,7 @@ static void report_failed(struct weir_volume *v)
 		struct weir_volume_target *target = &v->targets[i];
 		int rc = 0;
 
-		if (!target->address || !target->is_failed || target->is_reported)
+		if (!must_report(v, target))
 			continue;
 		if (!is_confirmed)
 			rc = confirm_claim(v);
