@@ -188,6 +188,16 @@ static void join(struct weir_volume *v, const struct weir_extents_placement *pla
 	p->found[place->extent] |= (uint8_t)(found << place->slot);
 }
 
+static bool has_failed(struct weir_volume *v, const struct weir_volume_target *target)
+{
+	bool is_failed;
+
+	weir_volume_lock(v);
+	is_failed = target->is_failed;
+	weir_volume_unlock(v);
+	return is_failed;
+}
+
 /* Opens the region of a member's copy, which may be new. */
 static void attach(struct weir_volume *v, uint32_t extent, const struct weir_pool_member *m,
 		   struct weir_volume_target *target)
@@ -202,7 +212,7 @@ static void attach(struct weir_volume *v, uint32_t extent, const struct weir_poo
 	if (!has_copy)
 		slot = free_slot(v, extent);
 	if (slot == v->core.slots || (has_copy && *weir_volume_region(v, extent, slot)) ||
-	    (!has_copy && target->is_failed))
+	    (!has_copy && has_failed(v, target)))
 		return;
 	name_region(v, extent, m->joined, name);
 	rc = open_region(v, target->session, name, &region, &is_new, &reason);
@@ -358,13 +368,22 @@ static void find_ready(struct weir_volume *v)
 	weir_volume_unlock(v);
 }
 
+static bool is_over(struct weir_volume *v)
+{
+	bool has_ended;
+
+	weir_volume_lock(v);
+	has_ended = v->status;
+	weir_volume_unlock(v);
+	return has_ended || weir_volume_is_closing(v);
+}
+
 void weir_volume_pool_place(struct weir_volume *v)
 {
 	for (uint32_t i = 0; i < v->core.nr_extents; i++)
 		leave(v, i);
 	return_memory(v);
-	for (uint32_t i = 0; i < v->core.nr_extents && !weir_volume_is_closing(v) && !v->status;
-	     i++)
+	for (uint32_t i = 0; i < v->core.nr_extents && !is_over(v); i++)
 		attach_all(v, i);
 	if (!v->pool->is_open) {
 		open_extents(v);
