@@ -112,7 +112,7 @@ static void show_progress(struct transfer *t, bool is_last)
 		is_last ? "\n" : "");
 }
 
-/* Waits for a piece. A request for a stop is seen twice a second. */
+/* Waits for a piece. A request for a stop is seen within a second. */
 static int wait_for_piece(struct transfer *t, struct transfer_piece *piece)
 {
 	int status;

@@ -40,10 +40,10 @@ struct weir_iov {
  * @arg: from struct weir_completion
  * @status: 0 or a negative errno; -ECONNRESET means that the outcome is unknown
  *
- * Runs in the session's thread (with WEIR_POLLING_SCQ, the shared one), or in any thread inside a
- * call on the session, blocking calls included. Several threads may run callbacks of one session at
- * once. It may submit. It must not block, take a lock that a caller of weir holds, or close the
- * session.
+ * The session's thread calls it, or any thread that is inside a call on the session, blocking calls
+ * included. With WEIR_POLLING_SCQ the session's thread is the shared one. Several threads may run
+ * callbacks of one session at once. A callback may submit. It must not block, take a lock that a
+ * caller of weir holds, or close the session.
  */
 typedef void weir_done_fn(void *arg, int status);
 

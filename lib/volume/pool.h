@@ -6,10 +6,10 @@
  * named region that outlives the client. The name has the version in which the member joined: a
  * donor that leaves and returns does not find its old bytes.
  *
- * States. A copy is VALID or FILLING while its member stands in the map, whatever a request says
- * of it. A write that fails at a copy is not done: the donor is reported, and the write waits until
- * the map has a version without the member, or succeeds when it is tried again. So each serving
- * member has each completed write, and the next client may read any of them.
+ * States. A copy is VALID or FILLING while its member stands in the map. The failure of a request
+ * changes nothing. A write that fails at a copy is not done: the donor is reported, and the write
+ * waits until the map has a version without the member, or succeeds when it is tried again. So
+ * each serving member has each completed write, and the next client may read any of them.
  *
  * Opening. The last client may have died during writes, so that serving copies differ in pages
  * whose writes never completed. Before the first request, one serving copy of each extent is

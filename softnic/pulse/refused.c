@@ -48,10 +48,15 @@ static bool is_in_flight(const struct qp *qp, const struct quoted *q)
 }
 
 /* Before the peer has answered, it may hear another port: far_timer.c. */
-static bool is_refused(const struct qp *qp, const struct quoted *q)
+static bool shares_the_peer(const struct qp *qp, const struct quoted *q)
 {
 	return far_is_connected(qp) && qp_is_connected(qp) && qp->far->is_known &&
-	       is_to(qp, &q->to) && is_in_flight(qp, q);
+	       is_to(qp, &q->to);
+}
+
+static bool is_refused(const struct qp *qp, const struct quoted *q)
+{
+	return shares_the_peer(qp, q) && is_in_flight(qp, q);
 }
 
 /* Calls @lose for each queue pair that @matches. Return: whether any does. */
@@ -72,13 +77,7 @@ static bool lose_all(const struct quoted *q, bool (*matches)(const struct qp *qp
 	return any;
 }
 
-/* RoCE's port belongs to a whole host, the others each to a process. */
-static bool shares_the_peer(const struct qp *qp, const struct quoted *q)
-{
-	return far_is_connected(qp) && qp_is_connected(qp) && qp->far->is_known &&
-	       is_to(qp, &q->to);
-}
-
+/* A packet in flight proves the message. Then all queue pairs of the same port have lost it. */
 static void take(const struct quoted *q)
 {
 	if (q->size < ROCE_BTH_BYTES)

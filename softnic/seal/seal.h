@@ -3,10 +3,10 @@
  * Sealed packets between two softnics: encrypted and authenticated, with a key for each direction
  * of each connection.
  *
- *	BTH (12 bytes)   opcode SEAL_OPCODE, the destination queue pair; the rest is constant
- *	counter (8)      big-endian; differs for each packet of the direction
+ *	BTH (12 bytes)   opcode SEAL_OPCODE, and the destination queue pair
+ *	counter (8)      big-endian, another one for each packet of a direction
  *	encrypted        the RoCE packet, from its own BTH to its padding
- *	tag (16)
+ *	tag (16)         of AES-GCM or Poly1305
  *
  * The opcode is one of the manufacturer's (C0 to FF), so a dissector shows a packet with unknown
  * contents. Everything before the encrypted part is authenticated. The tag replaces the ICRC. So an
@@ -39,7 +39,7 @@ enum {
 };
 
 /*
- * Bounds the counters, so that no nonce is used twice: at ten million packets a second, for nine
+ * Bounds the counters, so that no nonce is used twice: at ten million packets a second, for ten
  * months.
  *
  * AES-GCM's confidentiality has a bound, too, which nothing enforces. An attacker's advantage is at
@@ -50,7 +50,7 @@ enum {
  */
 #define SEAL_PACKETS_MAX (1ull << 48)
 
-/* Bits, for offers; a connection has one of them. */
+/* An offer has the bits of all ciphers that its sender can use. A connection has one cipher. */
 enum seal_cipher {
 	SEAL_NONE = 0,
 	SEAL_AES_256_GCM = 1,

@@ -9,8 +9,8 @@
  * srq	one per shared receive queue, writable by the peers of the attached queue pairs.
  *
  * No value from memory that a peer can write is trusted: softnic copies, checks, then uses the
- * value. All processes belong to one user, and the user could attach a debugger to any of them.
- * The checks confine a program's bug to that program.
+ * value. All processes belong to one user, who could attach a debugger to each process. The checks
+ * confine a program's bug to that program.
  */
 #ifndef WEIR_SOFTNIC_SHM_SHARED_H
 #define WEIR_SOFTNIC_SHM_SHARED_H

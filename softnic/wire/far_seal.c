@@ -67,22 +67,16 @@ void far_seal_start(struct qp *qp)
 	agree_start(&qp->far->agree, qp->attr.sq_psn, softnic_loop_now_ns());
 }
 
-/* Only a softnic understands these packets, and it hears its own port. */
-static struct wire_path softnic_path(const struct qp *qp)
-{
-	struct wire_path path = qp->far->path;
-
-	path.to.port = wire_socket_port_of_qpn(qp->attr.dest_qp_num);
-	return path;
-}
-
+/* Only a softnic understands the agreement's messages, and it hears its own port. */
 bool far_seal_may_send(struct qp *qp)
 {
-	const struct wire_path path = softnic_path(qp);
 	struct agree *a = &qp->far->agree;
 	struct agree_message m;
 
 	while (agree_output(a, &m, softnic_loop_now_ns())) {
+		struct wire_path path = qp->far->path;
+
+		path.to.port = wire_socket_port_of_qpn(qp->attr.dest_qp_num);
 		agree_encode(&m, send_room());
 		send_packet(&path, AGREE_MESSAGE_BYTES);
 	}
@@ -105,10 +99,11 @@ bool far_seal_output(struct qp *qp, uint64_t now_ns)
 		return true;
 	}
 	size = seal_close(&f->agree.seal, qp->attr.dest_qp_num, at, size);
-	if (size)
-		send_sealed(&f->path, size);
+	if (!size)
+		return false;
+	send_sealed(&f->path, size);
 	count(sealed, 1);
-	return size;
+	return true;
 }
 
 /* From the first sealed packet on, the peer's own port is known. */
@@ -117,7 +112,7 @@ static void note_peer(struct qp *qp)
 	if (qp->far->agree.state != AGREE_SEALED)
 		return;
 	qp->far->is_known = true;
-	qp->far->path = softnic_path(qp);
+	qp->far->path.to.port = wire_socket_port_of_qpn(qp->attr.dest_qp_num);
 }
 
 void far_seal_message(struct qp *qp, const struct agree_message *m)

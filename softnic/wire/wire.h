@@ -7,9 +7,9 @@
  * holds the slot of its process. So once a peer has shown that it is a softnic, packets go to
  * its process directly. Other RoCE peers know port 4791 only, and a first packet goes there, too.
  * All processes of the user join port 4791 (SO_REUSEPORT). The kernel gives each flow to one of
- * these processes, which passes a packet for another slot on, with the sender's address, over
- * the loopback interface to the slot's own port. Passing on needs no BPF program. Only flows of
- * foreign peers pay for it, when several processes share the host.
+ * these processes. That process passes a packet for another slot on, over the loopback interface,
+ * to the slot's own port, and adds the sender's address. Passing on needs no BPF program. Only
+ * flows of foreign peers pay for it, when several processes share the host.
  *
  * Addresses are GIDs, and the sockets are IPv6 sockets that also carry IPv4: the GID of an IPv4
  * address is the address that such a socket uses.

@@ -71,7 +71,7 @@ static void take_raw(const uint8_t *data, size_t size, struct agree *to)
 	assert(to->state == before);
 }
 
-/* What both ends have to say reaches the other, unless it is lost. */
+/* Each end sends its messages, and the other end gets those that are not lost. */
 static void exchange(bool loses)
 {
 	struct agree_message m;

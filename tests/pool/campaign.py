@@ -56,7 +56,7 @@ def until(holds, what):
 
 
 class Etcd:
-    """Three servers, of which one may be dead."""
+    """Three servers. One of the three may be dead."""
 
     def __init__(self, folder):
         self.folder = folder

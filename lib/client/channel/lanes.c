@@ -412,7 +412,10 @@ enum lane_step {
 	LANE_NOT, /* the next transfer must take another way */
 };
 
-/* Posts one chain of the first transfers, @posted of them. @wakeups: as weir_queue_put() */
+/*
+ * Posts a chain. @posted: receives how many of the first transfers it has. @wakeups: as
+ * weir_queue_put()
+ */
 static enum lane_step post_some(struct weir_session *session, struct weir_session_lane *lane,
 				const struct weir_transfer *t, unsigned int count,
 				uint32_t *posted, uint32_t **wakeups)

@@ -30,8 +30,8 @@ struct weir_session_link;
  * @core: the core's lane; while not lent, guarded by nic->lock, and so are all below
  * @link: the link, in the NIC's inbox after a post that did not complete at once
  * @requests: one for each WR. NULL: the engine has got it
- * @wc: completions found that the engine must see, @nr_wcs of them
- * @accepted: WRs of the last chain that the device has accepted, the first ones
+ * @wc: the @nr_wcs completions that the engine must still see
+ * @accepted: how many WRs of the last chain the device has accepted, from the first one on
  * @late: a chain that is not done, which the engine has got; or NULL
  * @count: not yet in the session's counters
  */

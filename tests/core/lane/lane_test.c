@@ -39,7 +39,7 @@ static void post(struct engine_bench *b, struct weir_lane *lane, struct weir_req
 	b->posted[b->nr_posted++] = wr;
 }
 
-/* The engine has all WRs and the whole window, but for those that the lanes keep. */
+/* The engine has the whole window, and all WRs that the lanes do not keep. */
 static void expect_whole(struct engine_bench *b, const struct weir_lane *lanes)
 {
 	const struct weir_wr *wr;

@@ -55,7 +55,7 @@ ONE_HOST = re.compile(r"lib (mux|exchange|group|ece|dialer|proof|unload|session|
 
 
 class Lab:
-    """Two hosts, and a command line that runs a program on one of them."""
+    """Two hosts. A command line runs a program on one host."""
 
     def __init__(self, weir, folder):
         self.weir = weir
