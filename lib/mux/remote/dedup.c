@@ -16,7 +16,7 @@
  * the QP dialled by the mux with the lower id stays, and the other mux drops the second QP,
  * still unused because the dialler learns first. An exception: a message came by the staying
  * remote before our proof. The peer had the remote by then and would have named the session, so
- * the peer has lost the remote, and the new QP stays. tests/model/meet.pml checks every
+ * the peer has lost the remote, and the new QP stays. tests/model/dedup.pml checks every
  * interleaving.
  *
  * Either end may dial further QPs; if both do so at once, the lower id's stays.

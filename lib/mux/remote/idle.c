@@ -15,7 +15,7 @@
  * LEFT can overtake the last FIN of a connection on another QP. So the receiver of LEFT ends the
  * QPs after the last connection; the sender of LEFT gives the peer some time to do so. If LEAVE
  * is not answered in the same time, the QPs end too: the peer is stopped or broken.
- * tests/model/leave.pml checks every interleaving, except for the timeouts.
+ * tests/model/idle.pml checks every interleaving, except for the timeouts.
  */
 #include <errno.h>
 
