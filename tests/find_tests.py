@@ -8,8 +8,9 @@ A test is a file NAME_test.c. Its first comment says how it runs; the parts may 
 
     /* Test: lib mux late; devices: softnic; timeout: 180 */
 
-Without the comment the test is PREFIX NAME, and runs on no device. The suite is PREFIX unless
-"suites:" names others. A test whose devices include rxe is also in the suite "vm".
+Without the comment the test is PREFIX NAME, and runs on no device. With it, the test's name ends
+with the file's, so that a reader of a failure finds the file. The suite is PREFIX unless "suites:"
+names others. A test whose devices include rxe is also in the suite "vm".
 
 Each line has seven fields, separated by "|": name, source, suites, first device, timeout in
 seconds, other sources, and the functions that the test wraps. The other sources are those beside
@@ -52,6 +53,9 @@ def line(test):
     comment = COMMENT.search(test.read_text(encoding="utf-8"))
     said = comment[1] if comment else f"{PREFIX} {test.stem.removesuffix('_test')}"
     name, *parts = said.split("; ")
+    words = test.stem.removesuffix("_test").split("_")
+    if re.split("[ _-]", name)[-len(words):] != words:
+        sys.exit(f"{test}: the test '{name}' must end with '{' '.join(words)}', as the file does")
     parts = dict(part.split(": ") for part in parts)
     devices = parts.get("devices", "none").split()
     suites = parts.get("suites", PREFIX).split() + ["vm"] * ("rxe" in devices)

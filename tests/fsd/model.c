@@ -5,7 +5,7 @@
  * on names, attributes, contents and free space. No block ever belongs to two files. No block is
  * reused while a client has not returned a recalled map of it. Newly allocated blocks are zero.
  *
- * usage: serve_model_test [SEED [STEPS]]; a failure names the seed and the step.
+ * usage: fsd_model_test [SEED [STEPS]]; a failure names the seed and the step.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: apps view */
+/* Test: apps stats view */
 /* Statistics are read as written, and malformed files do no harm. */
 #include "apps/inspect/session_list.h"
 #include "apps/inspect/stats_view.h"

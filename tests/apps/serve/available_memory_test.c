@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: serve available; suites: serve */
+/* Test: serve available memory; suites: serve */
 /* available_memory() on simulated trees of /proc and /sys. */
 #include <setjmp.h>
 #include <stdarg.h>

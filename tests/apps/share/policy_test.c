@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: weir share terms; suites: share; devices: softnic rxe; timeout: 120 */
+/* Test: weir share policy; suites: share; devices: softnic rxe; timeout: 120 */
 /* weir share: rights and limits from the configuration. */
 #include <errno.h>
 #include <poll.h>

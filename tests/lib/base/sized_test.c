@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib sized structs */
+/* Test: lib sized */
 /* Structs that have grown between the program's version and the library's. */
 #include <errno.h>
 #include <setjmp.h>

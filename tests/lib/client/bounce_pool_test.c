@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib buffers; devices: softnic; timeout: 180 */
+/* Test: lib bounce pool; devices: softnic; timeout: 180 */
 /* Copied requests that find no free buffer: they are refused, or wait. */
 #include <errno.h>
 #include <pthread.h>

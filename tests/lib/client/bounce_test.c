@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib stage; devices: softnic rxe; timeout: 180 */
+/* Test: lib bounce; devices: softnic rxe; timeout: 180 */
 /* Requests on unregistered memory: copied, or registered for the time in flight. */
 #include <errno.h>
 #include <stdbool.h>

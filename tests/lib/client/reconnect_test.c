@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib mend; devices: softnic rxe; timeout: 180 */
+/* Test: lib reconnect; devices: softnic rxe; timeout: 180 */
 /* Channels that break while the donor lives: they reconnect, and nothing is lost silently. */
 #include <errno.h>
 #include <infiniband/verbs.h>

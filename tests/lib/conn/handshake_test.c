@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: wire proof; suites: wire */
+/* Test: lib handshake; suites: wire */
 /*
  * The handshake with real keys and MACs, and its failures in words. What each message does is
  * tested in tests/core/link/handshake_test.c.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: wire key; suites: wire */
+/* Test: lib key; suites: wire */
 /* Key files: permissions, length, and content. */
 #include <sys/stat.h>
 #include <unistd.h>

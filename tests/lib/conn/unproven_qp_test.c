@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib proof; devices: softnic rxe; timeout: 120 */
+/* Test: lib unproven qp; devices: softnic rxe; timeout: 120 */
 /*
  * Until a peer has proven the key, its queue pair admits no RDMA, neither at the listening end
  * nor at the connecting end.

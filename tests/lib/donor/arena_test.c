@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: wire arena; suites: wire; timeout: 120 */
+/* Test: donor arena; suites: wire; timeout: 120 */
 /* The donor's memory: extents never overlap and are zero, whatever came before. */
 #include <fcntl.h>
 #include <sys/stat.h>

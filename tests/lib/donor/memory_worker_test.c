@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: wire memory worker; suites: wire; timeout: 120 */
+/* Test: donor memory worker; suites: wire; timeout: 120 */
 /* The thread that populates and zeroes memory: keys and jobs take turns, slice by slice. */
 #include <sys/eventfd.h>
 #include <unistd.h>

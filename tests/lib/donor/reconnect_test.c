@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: donor return; suites: donor; devices: softnic rxe; timeout: 120 */
+/* Test: donor reconnect; suites: donor; devices: softnic rxe; timeout: 120 */
 /* Clients whose connection breaks: they reconnect, leave, or stay away. */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib exchange and newcomers; devices: softnic; timeout: 120 */
+/* Test: lib exchange newcomer; devices: softnic; timeout: 120 */
 /*
  * Newcomers at a listener: mute ones, others beside them, names with several addresses, and
  * waiters in accept.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib mux meet; devices: softnic rxe; timeout: 180 */
+/* Test: lib mux dedup; devices: softnic rxe; timeout: 180 */
 /* Two muxes share a single remote, in whatever way they meet. */
 #include <errno.h>
 #include <pthread.h>

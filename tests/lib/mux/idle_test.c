@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib mux leave; devices: softnic rxe; timeout: 180 */
+/* Test: lib mux idle; devices: softnic rxe; timeout: 180 */
 /* Idle teardown of remotes, and the limit on remotes per group. */
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib mux late; devices: softnic; timeout: 180 */
+/* Test: lib mux late poller; devices: softnic; timeout: 180 */
 /* A poller stopped during its sleep: messages that arrived in time must not count as late. */
 #include <errno.h>
 #include <semaphore.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib mux ask; devices: softnic; timeout: 120 */
+/* Test: lib mux open; devices: softnic; timeout: 120 */
 /*
  * Many threads connect at once without success: the number of unanswered OPENs stays within the
  * limit.

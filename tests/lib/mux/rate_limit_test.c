@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: weir share rate; suites: share */
+/* Test: lib mux rate limit; suites: share */
 /* The rate limit: sending advances a virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib mux one-sided; devices: softnic rxe; timeout: 120 */
+/* Test: lib mux rdma op; devices: softnic rxe; timeout: 120 */
 /*
  * Regions: RDMA reads and writes by handles, and zero-copy sends, between two muxes in one
  * process.

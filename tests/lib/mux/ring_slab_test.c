@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib mux rings; devices: softnic; timeout: 120 */
+/* Test: lib mux ring slab; devices: softnic; timeout: 120 */
 /*
  * Registration of rings happens outside the lock: while the device registers for one account, at
  * either end, others connect and send, and an account that ends leaves nothing. The linker wraps

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: wire ring; suites: wire */
+/* Test: lib mux ring; suites: wire */
 /* The byte ring: bytes come out as they went in, and corrupt positions are detected. */
 #include <pthread.h>
 #include <sched.h>

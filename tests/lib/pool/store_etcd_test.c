@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib pool etcd; suites: lib pool; timeout: 240 */
+/* Test: lib pool store etcd; suites: lib pool; timeout: 240 */
 /* A pool's store in etcd. */
 #include "tests/lib/pool/store_suite.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib pool file; suites: lib pool; timeout: 180 */
+/* Test: lib pool store file; suites: lib pool; timeout: 180 */
 /* A pool's store in a file. */
 #include "tests/lib/pool/store_suite.h"
 

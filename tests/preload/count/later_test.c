@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: verbs count of later operations; suites: verbs */
+/* Test: verbs count later; suites: verbs */
 /*
  * Counts operations that neither softnic nor Soft-RoCE supports, on a mock device that accepts all
  * operations.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: unload meet; devices: softnic rxe; timeout: 300 */
+/* Test: unload discovery; devices: softnic rxe; timeout: 300 */
 /*
  * Discovery trusts only the owner of the other QP, not another program of the same user or another
  * user. Also tests waiting for a peer's copies at the end.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: unload datagram; timeout: 180 */
+/* Test: unload offer socket; timeout: 180 */
 /* The sockets for offers, between sockets of this process. */
 #include <setjmp.h>
 #include <stdarg.h>

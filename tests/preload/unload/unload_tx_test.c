@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: unload side */
+/* Test: unload tx */
 /*
  * An initiator with device, peer and clock played by this test: what counts as progress, and when
  * the initiator gives up.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic cm death; devices: softnic */
+/* Test: softnic cm peer death; devices: softnic */
 /*
  * The events that survivors get when the other process is killed, at each stage of a
  * connection.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: what softnic refuses; devices: softnic */
+/* Test: softnic refused; devices: softnic */
 /*
  * The refusals of softnic, each with an errno. conformance.py reads the table of
  * docs/reference/conformance.md from these lines. A verb that starts to work loses the line here.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic fault lossy; devices: softnic; timeout: 120 */
+/* Test: softnic fault unreliable; devices: softnic; timeout: 120 */
 /*
  * Injected faults on UC and UD. Without acknowledgements the sender learns nothing: a faulty
  * message is lost, its WR succeeds, and the queue pair goes on.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic line; devices: softnic; timeout: 120 */
+/* Test: softnic doorbell; devices: softnic; timeout: 120 */
 /*
  * Doorbells rung by clients. The clients are threads of the queue's own process, because a
  * sanitizer sees only one side of two processes.

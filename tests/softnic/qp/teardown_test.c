@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic verbs life; devices: softnic; timeout: 120 */
+/* Test: softnic verbs teardown; devices: softnic; timeout: 120 */
 /*
  * Ends that go away: regions deregistered under a writer, processes killed or stopped. Nothing
  * may leak.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic verbs lossy; devices: softnic; timeout: 120 */
+/* Test: softnic verbs unreliable; devices: softnic; timeout: 120 */
 /*
  * Softnic's UC and UD: completion of sends, and the death of senders and receivers. Both ends
  * are in the test's process, or one is a puppet that dies.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic seal agreement */
+/* Test: softnic seal agree */
 /* Two ends agree on keys, message by message; also with losses, strangers and an attacker. */
 #include <setjmp.h>
 #include <stdarg.h>

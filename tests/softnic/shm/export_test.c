@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic share; devices: softnic; timeout: 120 */
+/* Test: softnic export; devices: softnic; timeout: 120 */
 /*
  * Memory mapped by peers: which memory qualifies, how much peers reach, and when peers unmap
  * it.

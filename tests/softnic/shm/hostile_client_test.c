@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic hostile caller; devices: softnic; timeout: 120 */
+/* Test: softnic hostile client; devices: softnic; timeout: 120 */
 /*
  * Hostile processes call softnic: they impersonate others, pass wrong descriptors, and send
  * malformed messages. Softnic closes their connections, and all other traffic goes on.

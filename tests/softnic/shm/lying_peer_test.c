@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic liar; devices: softnic; timeout: 120 */
+/* Test: softnic lying peer; devices: softnic; timeout: 120 */
 /*
  * A peer lies about regions, files, queue pairs and receives. Other processes read this data
  * before a copy. Requests to the liar may fail, each once. No process crashes, no byte outside

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic many; devices: softnic; timeout: 120 */
+/* Test: softnic scale; devices: softnic; timeout: 120 */
 /*
  * Many queue pairs in a process, many processes on a device, and too few descriptors.
  *

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic scribble; devices: softnic; timeout: 120 */
+/* Test: softnic scribbling peer; devices: softnic; timeout: 120 */
 /*
  * A peer attaches properly, and then writes at random into all reachable memory. Only the
  * peer's own connection may break. No process crashes, other bytes stay intact, and a receiver

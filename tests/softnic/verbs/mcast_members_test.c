@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic verbs group members; devices: softnic; timeout: 120 */
+/* Test: softnic verbs mcast members; devices: softnic; timeout: 120 */
 /*
  * Multicast groups with members in other processes that come and die. Each test has its own
  * group, because tests run in parallel.

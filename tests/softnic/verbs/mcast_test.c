@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic verbs group; devices: softnic; timeout: 120 */
+/* Test: softnic verbs mcast; devices: softnic; timeout: 120 */
 /*
  * Multicast groups: membership, delivery, and that no member can hinder another. Each test has
  * its own group, because tests run in parallel.

@@ -44,14 +44,15 @@ NEAR_ONLY = {
     "lib tax": "counts instructions in the post",
     "lib mux port": "needs the order of a delay of operations, which the wire ignores",
     "lib exchange under way": "needs a delay of operations, which the wire ignores",
-    "lib buffers under way": "needs a delay of operations, which the wire ignores",
+    "lib bounce pool under way": "needs a delay of operations, which the wire ignores",
     "weir share flood": "expects ETIMEDOUT of a stopped daemon; another host is unreachable",
     "donor admission": "opens more connections than the table for other hosts has",
     "bench/fs": "measures, and moves no data of its own",
 }
 # Tests with both ends in one process, or with a donor that the test starts itself.
-ONE_HOST = re.compile(r"lib (mux|exchange|group|ece|dialer|proof|unload|session|gone|volume failure"
-                      r"|second|examples|tax|first|growth|pool)|weir metrics|file system remote")
+ONE_HOST = re.compile(r"lib (mux|exchange|group|ece|dialer|unproven|unload|session|gone"
+                      r"|volume failure|second|examples|tax|first|growth|pool)"
+                      r"|weir metrics|file system remote")
 
 
 class Lab:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic wire sockets; devices: softnic; timeout: 60 */
+/* Test: softnic wire; devices: softnic; timeout: 60 */
 /*
  * The sockets of the wire within one host. MADs go to the own port, to port 4791, and from one
  * process to another, which passes a MAD back.
