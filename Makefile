@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-suite check-wire check-canary check-distros check-vm check-kernel-debug check-pool soak
+.PHONY: help demo check check-suite fuzz check-wire check-canary check-distros check-vm check-kernel-debug check-pool soak
 .PHONY: deb check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
@@ -13,6 +13,7 @@ help:
 	@echo 'make demo     install what is missing, build, and mount remote memory on this machine'
 	@echo 'make check    install what is missing, build, and run the tests'
 	@echo 'make check-canary  plant bugs, one at a time, and see the tests find each: 30 minutes of CPU'
+	@echo 'make fuzz     for MINUTES=60: strangers and hostile peers, by libFuzzer with sanitizers'
 	@echo 'make check-distros demo and check on fresh Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make check-suite only those that need no virtual machine (part of make check)'
 	@echo 'make check-wire  tests over softnic between hosts, on good and bad networks: half an hour'
@@ -55,6 +56,10 @@ check-canary:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs --logbase canarylog --suite canary
+
+fuzz:
+	@scripts/deps fuzz
+	@tests/fuzz/long $(MINUTES) $(TARGETS)
 
 RELEASES ?= bookworm trixie noble
 

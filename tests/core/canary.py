@@ -6,23 +6,20 @@ canary.py ROOT CC
 
 A test proves something only after it has been seen to fail. A checker that cannot run is an error,
 not a find. There is one copy of the tree for each CPU, and only files changed by a bug are compiled
-again.
+again: tests/support/planted.py.
 """
 
-import concurrent.futures
 import os
 import pathlib
-import queue
-import resource
-import shutil
-import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import planted  # noqa: E402
+
 SEEDS = 5000
-# A checker hangs if it takes longer than LONG_S, or uses HANG times its CPU time on a clean core
-# and SPARE_S more.
-LONG_S, HANG, SPARE_S = 900, 5, 2
+# A checker hangs if it uses HANG times its CPU time on a clean core and SPARE_S more.
+HANG, SPARE_S = 5, 2
 
 # The checker beside the unit tests.
 HUNT = "hunt"
@@ -738,12 +735,6 @@ ONLY_BY_UNIT = (
 )
 
 
-def cpu_seconds():
-    """CPU seconds used by all finished children."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def is_broken(run):
     """Return whether a finished run reports a broken promise."""
     if run.returncode not in (HOLDS, BROKEN):
@@ -751,25 +742,13 @@ def is_broken(run):
     return run.returncode == BROKEN
 
 
-def run_within(limit_s, *command):
-    """Run a command with a limit on CPU time, not on wall time, because the machine may be busy."""
-    return subprocess.run(["sh", "-c", 'ulimit -t "$0" && exec "$@"', str(limit_s), *command],
-                          capture_output=True, text=True, timeout=LONG_S)
-
-
-class Copy:
-    """A copy of the core and its checkers, with one planted bug at a time.
-
-    Objects of the clean core are kept. A file with a planted bug is compiled beside its clean
-    object, and linked instead.
-    """
+class Copy(planted.Copy):
+    """A copy of the core and its checkers."""
 
     def __init__(self, source, cc, root):
-        self.root = pathlib.Path(root)
-        self.cc = [*cc, "-std=gnu11", "-O1", "-w", "-fPIC", "-D_GNU_SOURCE", f"-I{root}"]
-        for part in ("core", "wire", "sim", "softnic/roce", "softnic/seal", "tests/core",
-                     "tests/softnic/seal", "tests/support"):
-            shutil.copytree(pathlib.Path(source) / part, self.root / part)
+        super().__init__(source, cc, root, (
+            "core", "wire", "sim", "softnic/roce", "softnic/seal", "tests/core",
+            "tests/softnic/seal", "tests/support"))
         self.core = [*sorted((self.root / "core").glob("*/*.c")),
                      *sorted((self.root / "wire").glob("*.c"))]
         self.hunt = [*sorted((self.root / "sim/hunt").glob("*.c")),
@@ -777,45 +756,23 @@ class Copy:
                      *(self.root / "sim/event" / name for name in ("event.c", "rng.c"))]
         self.seal = [*sorted((self.root / "softnic/seal").glob("*.c")),
                      self.root / "softnic/roce/packet.c"]
-        self.units = [
+        units = [
             self.root / name
             for name in sorted({unit for units in UNITS.values() for unit in units})
         ]
-        self.objects, self.needs = {}, {}
-        for path in {*self.core, *self.hunt, *self.seal, *self.units}:
-            self.objects[path] = path.with_suffix(".o")
-            self.compile(path, self.objects[path], "-MD")
-            self.needs[path] = path.with_suffix(".d").read_text().split()
-        self.planted = {}
-
-    def compile(self, path, to, *options):
-        subprocess.run([*self.cc, *options, "-c", path, "-o", to], check=True)
-
-    def object_of(self, path):
-        """Return the object to link now. The first use of a planted file compiles the file."""
-        if path in self.planted and not self.planted[path]:
-            self.planted[path] = path.with_suffix(".planted.o")
-            self.compile(path, self.planted[path])
-        return self.planted.get(path) or self.objects[path]
-
-    def link(self, sources, name, *options):
-        program = self.root / name
-        subprocess.run(
-            [*self.cc, *map(self.object_of, sources), *options, "-o", program], check=True
-        )
-        return program
+        self.build([*self.core, *self.hunt, *self.seal, *units])
 
     def hunts(self, limit_s):
         """Return whether the hunt finds a broken promise. A crash or a hang counts."""
         program = self.link(self.core + self.hunt, "hunt")
-        run = run_within(limit_s, program, "1", str(SEEDS))
+        run = planted.run_within(limit_s, program, "1", str(SEEDS))
         return run.returncode < 0 or is_broken(run)
 
     def unit_fails(self, limit_s, unit):
         """Return whether a unit test fails. A crash or a hang counts."""
         under_test = self.seal if unit.startswith("tests/softnic/seal") else self.core
         program = self.link([*under_test, self.root / unit], "unit", "-lcmocka")
-        return run_within(limit_s, program).returncode != 0
+        return planted.run_within(limit_s, program).returncode != 0
 
     def checker_that_fails(self, limits_s, name):
         """Return the checker that finds the bug planted in the file @name, or None. The cheapest
@@ -827,24 +784,6 @@ class Copy:
             return None
         return HUNT if self.hunts(limits_s[HUNT]) else None
 
-    def finds(self, limits_s, name, line, planted):
-        """Return the checker that finds a bug, or None. The copy is clean again afterwards."""
-        path = self.root / name
-        text = path.read_text()
-        path.write_text(text.replace(line, planted))
-        self.planted = {source: None for source, needs in self.needs.items() if str(path) in needs}
-        by = self.checker_that_fails(limits_s, name)
-        path.write_text(text)
-        self.planted = {}
-        return by
-
-
-def check_patterns(root):
-    for _, name, line, _ in BUGS:
-        count = root.joinpath(name).read_text().count(line)
-        if count != 1:
-            sys.exit(f"{name}: '{line}' is there {count} times: bring this list up to date")
-
 
 def limits_of_clean(copy):
     """Run each checker with nothing planted. Return the CPU seconds that it may use with a bug.
@@ -853,40 +792,25 @@ def limits_of_clean(copy):
     """
     limits_s = {}
     for checker in [HUNT, *sorted({unit for units in UNITS.values() for unit in units})]:
-        began_s = cpu_seconds()
-        if copy.hunts(LONG_S) if checker == HUNT else copy.unit_fails(LONG_S, checker):
+        began_s = planted.cpu_seconds()
+        failed = copy.hunts(planted.LONG_S) if checker == HUNT else \
+            copy.unit_fails(planted.LONG_S, checker)
+        if failed:
             sys.exit(f"{checker}: finds something with nothing planted")
-        limits_s[checker] = SPARE_S + int(HANG * (cpu_seconds() - began_s))
+        limits_s[checker] = SPARE_S + int(HANG * (planted.cpu_seconds() - began_s))
     return limits_s
 
 
-def search(copies, limits_s):
-    """Return the bugs not found. Each copy takes the next bug when free."""
-    free = queue.SimpleQueue()
-    for copy in copies:
-        free.put(copy)
-
-    def seek(bug):
-        sentence, *planted = bug
-        copy = free.get()
-        try:
-            by = copy.finds(limits_s, *planted)
-        finally:
-            free.put(copy)
-        print(f"{sentence}: {f'found by the {by}' if by else 'MISSED'}", flush=True)
-        return by
-
-    with concurrent.futures.ThreadPoolExecutor(len(copies)) as pool:
-        return [bug for bug, found in zip(BUGS, pool.map(seek, BUGS)) if not found]
-
-
 def main(source, cc):
-    check_patterns(pathlib.Path(source))
+    planted.check_patterns(source, BUGS)
     with tempfile.TemporaryDirectory() as folder:
         copies = [
             Copy(source, cc, f"{folder}/{number}") for number in range(len(os.sched_getaffinity(0)))
         ]
-        return 1 if search(copies, limits_of_clean(copies[0])) else 0
+        limits_s = limits_of_clean(copies[0])
+        missed = planted.search(
+            copies, BUGS, lambda copy, name: copy.checker_that_fails(limits_s, name))
+        return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@
 
 #include "softnic/cm/msg.h"
 
-enum { CHANGES_MAX = 4 };
+enum { CHANGES_MAX = 4, PRIVATE_LEN_AT = 6 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,6 +56,18 @@ static void change(const uint8_t *data, size_t size, uint8_t *buf, size_t len)
 		buf[(data[i] << 8 | data[i + 1]) % len] ^= data[i + 2];
 }
 
+/* More private data than the type may have, and a header that says so. */
+static void check_stretched(const uint8_t *buf, size_t len, uint8_t by)
+{
+	uint8_t longer[CM_MSG_BYTES_MAX + UINT8_MAX] = { 0 };
+
+	if (buf[PRIVATE_LEN_AT] + by > UINT8_MAX)
+		return;
+	memcpy(longer, buf, len);
+	longer[PRIVATE_LEN_AT] += by;
+	check(longer, len + by);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t buf[CM_MSG_BYTES_MAX];
@@ -66,6 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (type = CM_MSG_REQ; type <= CM_MSG_SIDR_REP; type++) {
 		len = make(type, data, size, buf);
 		assert(check(buf, len));
+		if (size)
+			check_stretched(buf, len, data[0]);
 		change(data, size, buf, len);
 		check(buf, len);
 		check(buf, size % (len + 1));

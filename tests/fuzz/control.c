@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wire/control.h"
@@ -34,9 +35,12 @@ static void bodies(const void *body, size_t length)
 	assert(strlen(text) < sizeof(text));
 	if (wire_control_list_decode(body, length, &list))
 		return;
+	assert(wire_control_entry_decode(body, length, list.count, &entry));
 	for (i = 0; i < list.count; i++)
-		if (!wire_control_entry_decode(body, length, i, &entry))
+		if (!wire_control_entry_decode(body, length, i, &entry)) {
+			assert(sizeof(list) + (i + 1) * sizeof(entry) <= length);
 			assert(strlen(entry.name) <= WIRE_CONTROL_NAME_MAX);
+		}
 }
 
 static void credits(const uint8_t *data, size_t size)
@@ -54,6 +58,36 @@ static void credits(const uint8_t *data, size_t size)
 	}
 }
 
+/* The bytes as a message with a valid head, and as a request, both with their exact lengths. */
+static void repaired(const uint8_t *data, size_t size)
+{
+	struct wire_control_head head = { .kind = 1 + data[0] % 8, .length = (uint32_t)size }, out;
+	struct wire_control_request request = { .op = 1 + data[1] % 7,
+						.name_length = (uint16_t)size };
+	struct wire_control_list list = { .count = data[1] % 8 };
+	uint8_t *message = malloc(sizeof(head) + size), *body = malloc(sizeof(request) + size);
+	const void *at;
+
+	head.length += data[0] >> 6;
+	memcpy(message, &head, sizeof(head));
+	memcpy(message + sizeof(head), data, size);
+	if (!wire_control_decode(message, sizeof(head) + size, &out, &at)) {
+		assert(out.length == size);
+		bodies(at, out.length);
+	}
+	request.name_length += data[1] >> 6;
+	memcpy(body, &request, sizeof(request));
+	memcpy(body + sizeof(request), data, size);
+	bodies(body, sizeof(request) + size);
+	free(message);
+	free(body);
+	size = sizeof(list) + list.count * sizeof(struct wire_control_entry);
+	body = calloc(1, size);
+	memcpy(body, &list, sizeof(list));
+	bodies(body, size);
+	free(body);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct wire_control_head head;
@@ -61,6 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	bodies(data, size);
 	credits(data, size);
+	if (size > 1)
+		repaired(data, size);
 	if (wire_control_decode(data, size, &head, &body))
 		return 0;
 	assert(head.length <= WIRE_CONTROL_BODY_MAX);

@@ -1,30 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Two clients send arbitrary requests. The file system answers each call once and stays
- * consistent: it touches no foreign memory, and accounts for all of its space after both have
- * left.
+ * consistent: it touches no foreign memory, keeps names, links, opens, blocks and locks as the
+ * answers say, and accounts for all of its space after both have left.
  *
- * The input is a list of messages. Most are repaired to get deep: small inode numbers, lengths
- * that fit. The rest is used as is.
+ * The input is a list of steps. The first byte selects the client and what happens beside the
+ * request, the second the operation. Most requests are made from choices, so that they meet; some
+ * are the bytes of the input.
  */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fsd/fsd.h"
+#include "fsd/inode.h"
+#include "tests/fuzz/fs_check.h"
+#include "tests/fuzz/fs_locks.h"
+#include "tests/fuzz/fs_message.h"
 
-#define CHUNK (16u * FS_BLOCK)
-#define CHUNKS 4
-#define CALLS_MAX 2048 /* of one input */
-#define FIXED_MAX 128
+#define CHUNK (256u * FS_BLOCK)
+#define CHUNKS 3
+#define CALLS_MAX 4096 /* of one input */
+#define CLIENTS 2
+
+#define STEP_CLIENT 1
+/* 7: the input's bytes; 6: the client leaves and comes again; 5: a few bytes are missing */
+#define STEP_KIND 0x0e
+#define STEP_WORKS 0x10
+#define STEP_EXPIRES 0x20
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct fuzz_call {
+	bool is_answered;
+	uint8_t op;
+	unsigned int client;
+	int status;
+	struct wire_fs_lock lock; /* of an FS_SETLK or FS_GETLK */
+};
 
 static struct {
 	void *chunk[CHUNKS];
 	unsigned int nr_chunks, nr_calls;
-	uint8_t answered[CALLS_MAX];
+	struct fuzz_call call[CALLS_MAX];
 	uint64_t now_ns;
+	bool is_deaf; /* clients take no messages */
+	struct fsd *fsd;
+	struct fsd_client *client[CLIENTS], *observer;
 } host;
 
 static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory)
@@ -53,19 +75,28 @@ static int discard_message(void *arg, void *peer, const void *message, size_t le
 	assert(length >= sizeof(head));
 	memcpy(&head, message, sizeof(head));
 	assert(head.op >= FS_RECALL);
-	return 0;
+	return host.is_deaf ? -11 : 0;
 }
 
-static void answer(void *arg, void *call, const void *reply, size_t length)
+static void answer(void *arg, void *opaque, const void *reply, size_t length)
 {
-	uint8_t *answered = call;
+	struct fuzz_call *call = opaque;
 	struct wire_fs_reply head;
 
 	(void)arg;
-	assert(!(*answered)++);
+	assert(!call->is_answered);
+	call->is_answered = true;
 	assert(length >= sizeof(head) && length <= FSD_MESSAGE_MAX);
 	memcpy(&head, reply, sizeof(head));
 	assert(head.status <= 0 && (!head.status || length == sizeof(head)));
+	call->status = head.status;
+	if (head.status)
+		return;
+	check_reply(call->op, reply, length);
+	if (call->op == FS_SETLK)
+		locks_set(call->client, &call->lock);
+	if (call->op == FS_GETLK && length == sizeof(head) + sizeof(call->lock))
+		memcpy(&call->lock, (const char *)reply + sizeof(head), sizeof(call->lock));
 }
 
 static void wall(void *arg, struct wire_fs_time *now)
@@ -80,138 +111,178 @@ static uint64_t clock_ns(void *arg)
 	return host.now_ns += 100000000;
 }
 
-static const uint8_t fixed_size[] = {
-	[FS_MOUNT] = sizeof(struct wire_fs_mount),
-	[FS_VOLUME] = sizeof(struct wire_fs_volume),
-	[FS_SETATTR] = sizeof(struct wire_fs_setattr),
-	[FS_MAKE] = sizeof(struct wire_fs_make),
-	[FS_LINK] = sizeof(struct wire_fs_link),
-	[FS_RENAME] = sizeof(struct wire_fs_rename),
-	[FS_OPEN] = sizeof(struct wire_fs_open),
-	[FS_READDIR] = sizeof(struct wire_fs_readdir),
-	[FS_MAP] = sizeof(struct wire_fs_range),
-	[FS_ALLOC] = sizeof(struct wire_fs_range),
-	[FS_COMMIT] = sizeof(struct wire_fs_setattr),
-	[FS_FALLOCATE] = sizeof(struct wire_fs_fallocate),
-	[FS_SETXATTR] = sizeof(struct wire_fs_xattr),
-	[FS_GETLK] = sizeof(struct wire_fs_lock),
-	[FS_SETLK] = sizeof(struct wire_fs_lock),
-	[FS_CANCELLK] = sizeof(struct wire_fs_lock),
-	[FS_RETURN] = sizeof(struct wire_fs_recall),
-	[FS_SHARED] = 0,
-};
-
-/* Repair a message, to pass the first checks. */
-static void mend(uint8_t *message, size_t fixed, size_t length)
+static bool get_lock(struct wire_fs_lock *lock)
 {
-	struct wire_fs_head head;
-	struct wire_fs_make make;
-	uint32_t strings = length - fixed, first = strings;
-	uint64_t small;
+	struct fuzz_call call = { .op = FS_GETLK };
 
-	memcpy(&head, message, sizeof(head));
-	head.ino = 1 + head.ino % 12;
-	if (head.op == FS_MAKE) {
-		static const uint32_t types[] = { 0100644, 0100644, 0040755, 0120777 };
-
-		memcpy(&make, message, sizeof(make));
-		make.mode = types[make.mode % 4];
-		make.make &= 3;
-		make.target_length = make.mode == 0120777 ? strings / 2 : 0;
-		first -= make.target_length;
-		memcpy(message, &make, sizeof(make));
-	} else if (head.op == FS_RENAME || head.op == FS_SETXATTR) {
-		uint32_t second = strings / 2;
-		size_t at = head.op == FS_RENAME ? offsetof(struct wire_fs_rename, new_length) :
-						   offsetof(struct wire_fs_xattr, value_length);
-
-		first -= second;
-		memcpy(message + at, &second, sizeof(second));
-	}
-	if (head.op == FS_LINK || head.op == FS_RENAME) { /* the other directory */
-		memcpy(&small, message + sizeof(head), sizeof(small));
-		small = 1 + small % 12;
-		memcpy(message + sizeof(head), &small, sizeof(small));
-	}
-	if (head.op == FS_MAP || head.op == FS_ALLOC || head.op == FS_FALLOCATE) {
-		for (size_t at = sizeof(head); at < sizeof(struct wire_fs_range); at += 8) {
-			memcpy(&small, message + at, sizeof(small));
-			small %= 2 * CHUNKS * CHUNK;
-			memcpy(message + at, &small, sizeof(small));
-		}
-	}
-	head.name_length = first;
-	memcpy(message, &head, sizeof(head));
+	fsd_request(host.observer, &call, lock, sizeof(*lock));
+	assert(call.is_answered);
+	*lock = call.lock;
+	return !call.status;
 }
 
-static void request(struct fsd_client *client, const uint8_t *bytes, size_t length, uint8_t op,
-		    bool mended)
+static void submit(unsigned int client, const void *message, size_t length)
 {
-	size_t fixed = op < sizeof(fixed_size) && fixed_size[op] ? fixed_size[op] :
-								   sizeof(struct wire_fs_head);
-	uint8_t *message;
+	struct fuzz_call *call = &host.call[host.nr_calls++];
+	struct wire_fs_head head = { 0 };
+	void *copy = malloc(length ? length : 1); /* so that a sanitizer knows its end */
 
-	if (mended && length < fixed)
-		return;
-	message = malloc(length ? length : 1);
-	memcpy(message, bytes, length);
-	if (mended) {
-		message[0] = op;
-		message[1] = 0;
-		mend(message, fixed, length);
-	}
-	if (host.nr_calls < CALLS_MAX)
-		fsd_request(client, &host.answered[host.nr_calls++], message, length);
-	free(message);
+	memcpy(copy, message, length);
+	if (length >= sizeof(head))
+		memcpy(&head, message, sizeof(head));
+	*call = (struct fuzz_call){ .op = (uint8_t)head.op, .client = client };
+	if (head.op == FS_SETLK)
+		memcpy(&call->lock, message, sizeof(call->lock));
+	fsd_request(host.client[client], call, copy, length);
+	free(copy);
+	if (head.op == FS_SETLK && !call->is_answered)
+		locks_given_up(client, &call->lock);
 }
 
-static void mount(struct fsd_client *client)
+static void check_all(uint64_t ino)
+{
+	check_tree(host.fsd);
+	check_blocks(host.fsd);
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		locks_sync(host.fsd, i, host.client[i]);
+	locks_check(ino, get_lock);
+}
+
+static void join(unsigned int client)
 {
 	struct wire_fs_mount m = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION };
 	struct wire_fs_head shared = { .op = FS_SHARED };
 
-	fsd_request(client, &host.answered[host.nr_calls++], &m, sizeof(m));
-	fsd_request(client, NULL, &shared, sizeof(shared));
+	assert(!fsd_join(host.fsd, NULL, &host.client[client]));
+	submit(client, &m, sizeof(m));
+	fsd_request(host.client[!client] ? host.client[!client] : host.client[client], NULL,
+		    &shared, sizeof(shared));
+	fsd_request(host.observer, NULL, &shared, sizeof(shared));
+}
+
+static void leave(unsigned int client)
+{
+	fsd_leave(host.client[client]);
+	host.client[client] = NULL;
+	for (unsigned int i = 0; i < host.nr_calls; i++)
+		assert(host.call[i].is_answered || host.call[i].client != client);
+}
+
+static void request(struct fuzz_input *in, unsigned int client, unsigned int kind)
+{
+	uint8_t op = 1 + input_take(in) % FS_SHARED, message[MESSAGE_MAX];
+	struct wire_fs_head head = { 0 };
+	size_t length;
+
+	if (kind == 7 && op != FS_SETLK) {
+		length = input_take(in);
+		length = length < in->left ? length : in->left;
+		memcpy(message, in->at, length);
+		in->at += length;
+		in->left -= length;
+		if (length > 1 && message[1]) {
+			message[0] = op;
+			message[1] = 0;
+		}
+		if (length > 1 && message[0] == FS_SETLK)
+			message[0] = FS_GETATTR;
+	} else {
+		length = message_make(in, op, host.fsd->next_ino - 1, client, message);
+		length -= kind == 5 ? input_take(in) % 8 : 0;
+	}
+	if (length >= sizeof(head))
+		memcpy(&head, message, sizeof(head));
+	submit(client, message, length);
+	check_all(head.ino);
+}
+
+static void step(struct fuzz_input *in)
+{
+	uint8_t byte = input_take(in);
+	unsigned int client = byte & STEP_CLIENT, kind = (byte & STEP_KIND) >> 1;
+
+	host.is_deaf = byte >> 6 == 3;
+	if (kind == 6 && byte & STEP_WORKS) {
+		leave(client);
+		check_all(1);
+		join(client);
+	}
+	request(in, client, kind);
+	if (byte & STEP_WORKS)
+		fsd_work(host.fsd);
+	if (byte & STEP_EXPIRES)
+		fsd_expired(host.fsd);
+}
+
+/* Removes a name that can be removed. */
+static bool remove_one(void)
+{
+	const struct fsd_hashtable *names = &host.fsd->names;
+
+	for (uint64_t i = 0; i <= names->mask; i++) {
+		struct fsd_hash_node *node = names->bucket[i];
+
+		for (; node; node = node->next) {
+			const struct fsd_name *name = (const struct fsd_name *)node;
+			struct wire_fs_head head = { .op = FS_UNLINK, .ino = name->dir->ino };
+			uint8_t message[sizeof(head) + FS_NAME_MAX];
+
+			if (fsd_inode_is_dir(name->inode))
+				head.op = FS_RMDIR;
+			if (fsd_inode_is_dir(name->inode) && name->inode->dir.names)
+				continue;
+			head.name_length = name->length;
+			memcpy(message, &head, sizeof(head));
+			memcpy(message + sizeof(head), name->text, name->length);
+			fsd_request(host.observer, NULL, message, sizeof(head) + name->length);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void end(void)
+{
+	struct fsd_info info;
+
+	leave(0);
+	leave(1);
+	check_all(1);
+	fsd_expired(host.fsd);
+	while (remove_one())
+		;
+	fsd_work(host.fsd);
+	check_all(1);
+	fsd_info(host.fsd, &info);
+	assert(info.files == 1 && !info.bytes_used && !info.bytes_limbo && info.mounted == 1);
+	if (TAILQ_EMPTY(&host.fsd->root->xattrs))
+		assert(host.fsd->meta_bytes == sizeof(struct fsd_inode));
+	fsd_leave(host.observer);
+	fsd_close(host.fsd);
+	for (unsigned int i = 0; i < host.nr_chunks; i++)
+		free(host.chunk[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct fsd_host functions = { take_chunk, room, discard_message, answer, wall,
-				      clock_ns,	  NULL };
-	struct fsd_options options = { .bytes_max = CHUNKS * CHUNK, .chunk_bytes = CHUNK };
-	struct fsd_client *client[2];
-	struct fsd_info info;
-	struct fsd *fsd;
+	static const struct fsd_host functions = { take_chunk, room, discard_message, answer, wall,
+						   clock_ns, NULL };
+	static const struct fsd_options options = { .bytes_max = (uint64_t)CHUNKS * CHUNK,
+						    .chunk_bytes = CHUNK };
+	static const struct wire_fs_mount m = { .head.op = FS_MOUNT, .magic = FS_MAGIC,
+						.version = FS_VERSION };
+	struct fuzz_input in = { data, size };
+	struct fuzz_call mounts = { .op = FS_MOUNT };
 
 	memset(&host, 0, sizeof(host));
-	assert(!fsd_open(&functions, &options, &fsd));
-	assert(!fsd_join(fsd, NULL, &client[0]));
-	assert(!fsd_join(fsd, NULL, &client[1]));
-	mount(client[0]);
-	mount(client[1]);
-	/*
-	 * The first byte selects the client and whether to repair, the second the operation,
-	 * the third the length.
-	 */
-	while (size >= 3) {
-		size_t length = data[2] < size - 3 ? data[2] : size - 3;
-
-		request(client[data[0] & 1], data + 3, length, data[1] % 32, data[0] & 6);
-		if (data[0] & 8)
-			fsd_work(fsd);
-		if (data[0] & 16)
-			fsd_expired(fsd);
-		data += 3 + length;
-		size -= 3 + length;
-	}
-	fsd_leave(client[0]);
-	fsd_leave(client[1]);
-	for (unsigned int i = 0; i < host.nr_calls; i++)
-		assert(host.answered[i] == 1);
-	fsd_info(fsd, &info);
-	assert(!info.bytes_limbo && !info.mounted);
-	fsd_close(fsd);
-	for (unsigned int i = 0; i < host.nr_chunks; i++)
-		free(host.chunk[i]);
+	locks_init();
+	assert(!fsd_open(&functions, &options, &host.fsd));
+	assert(!fsd_join(host.fsd, NULL, &host.observer));
+	fsd_request(host.observer, &mounts, &m, sizeof(m));
+	join(0);
+	join(1);
+	while (in.left >= 3 && host.nr_calls < CALLS_MAX - CLIENTS)
+		step(&in);
+	end();
 	return 0;
 }

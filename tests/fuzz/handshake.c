@@ -3,10 +3,12 @@
  * A stranger sends arbitrary bytes. Both ends of the handshake refuse the messages, read
  * nothing beyond them, and never accept the stranger as knowing the key.
  *
- * The input is a sequence of messages, each after a byte with its length.
+ * The input is a sequence of messages, each after a byte that says how to repair its head and one
+ * with its length.
  */
 #include <assert.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/conn/handshake.h"
@@ -44,19 +46,67 @@ static void decode_exchange(const uint8_t *data, size_t size)
 		assert(gives.count && gives.count <= WIRE_EXCHANGE_FREED_MAX);
 }
 
+/*
+ * Gives a message a valid head, and sometimes the stranger's own GID and QPN. The type comes from
+ * @how. Return: its length.
+ */
+static size_t repair(uint8_t how, const uint8_t *data, size_t length, uint8_t *to)
+{
+	union wire_handshake_message m = { 0 };
+	size_t left = sizeof(m) - sizeof(m.head);
+
+	memcpy((uint8_t *)&m + sizeof(m.head), data, length < left ? length : left);
+	if (how & 0x08 && how % 8 == WIRE_HELLO)
+		m.hello = (struct wire_handshake_hello){ .credits = m.hello.credits };
+	if (how & 0x08 && how % 8 == WIRE_CHALLENGE)
+		m.challenge = (struct wire_handshake_challenge){ .flags = m.challenge.flags };
+	length = wire_handshake_encode(&m, how % 8);
+	if (how & 0x10)
+		m.head.length += how >> 5;
+	memcpy(to, &m, length);
+	return how & 0x20 ? length - 3 + (how >> 6) * 60u : length;
+}
+
 static void converse(struct weir_handshake *h, const uint8_t *data, size_t size)
 {
-	uint8_t out[WIRE_HANDSHAKE_MAX];
-	size_t length, out_length;
+	uint8_t out[WIRE_HANDSHAKE_MAX], in[2 * WIRE_HANDSHAKE_MAX + 60] = { 0 }, *exact;
+	size_t length, in_length, out_length;
 
-	while (size) {
-		length = data[0] < size ? data[0] : size - 1;
-		weir_handshake_input(h, data + 1, length, out, &out_length);
+	while (size > 1) {
+		length = data[1] < size - 2 ? data[1] : size - 2;
+		in_length = length < sizeof(in) ? length : sizeof(in);
+		memcpy(in, data + 2, in_length);
+		if (data[0] % 8 >= WIRE_HELLO && data[0] % 8 <= WIRE_REFUSAL)
+			in_length = repair(data[0], data + 2, length, in);
+		exact = malloc(in_length ? in_length : 1); /* so that a sanitizer knows its end */
+		memcpy(exact, in, in_length);
+		weir_handshake_input(h, exact, in_length, out, &out_length);
+		free(exact);
 		assert(out_length <= sizeof(out));
 		assert(h->state != WEIR_HANDSHAKE_PROVEN && h->state != WEIR_HANDSHAKE_DONE);
-		data += 1 + length;
-		size -= 1 + length;
+		data += 2 + length;
+		size -= 2 + length;
 	}
+}
+
+/* The exchange's messages with valid heads. */
+static void repair_exchange(const uint8_t *data, size_t size)
+{
+	struct wire_exchange_offer offer = { .slots = 1, .slot_bytes = 1 };
+	struct wire_exchange_freed *freed;
+	size_t length;
+
+	if (size < 4)
+		return;
+	memcpy((uint8_t *)&offer + sizeof(offer.head) + data[0] % 12, data + 1,
+	       size - 1 < 8 ? size - 1 : 8);
+	wire_exchange_offer_encode(&offer);
+	decode_exchange((uint8_t *)&offer, sizeof(offer) - (data[0] >> 7));
+	length = 8 + data[1] % 64 * 4u;
+	freed = calloc(1, length);
+	freed->count = data[2] & 1 ? data[3] : data[1] % 64;
+	decode_exchange((uint8_t *)freed, length);
+	free(freed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -68,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	decode(data, size);
 	decode_exchange(data, size);
+	repair_exchange(data, size);
 	weir_handshake_donor(&h, &setup);
 	converse(&h, data, size);
 	weir_handshake_client(&h, &setup, out, &out_length);

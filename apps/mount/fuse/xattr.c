@@ -81,7 +81,7 @@ static size_t hide_trusted(char *names, size_t length)
 
 	for (size_t at = 0, name; at < length; at += name) {
 		name = strnlen(names + at, length - at - 1) + 1;
-		if (!strncmp(names + at, TRUSTED, strlen(TRUSTED)))
+		if (name >= strlen(TRUSTED) && !memcmp(names + at, TRUSTED, strlen(TRUSTED)))
 			continue;
 		memmove(names + left, names + at, name);
 		left += name;
