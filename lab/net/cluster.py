@@ -344,13 +344,15 @@ class Cluster:
                     os.kill(pid, signal.SIGKILL if is_late else signal.SIGTERM)
             asked.update(left)
             time.sleep(0.02)
-        for holder in self._holders():
-            if holder.lives():
+        while (holders := [it.pid for it in self._holders() if it.lives()]) and \
+                time.monotonic() < begin + 2 * KILL_S:
+            for pid in holders:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(holder.pid, signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
         for end in (".json", ".hosts"):
             (folder() / f"{self.name}{end}").unlink(missing_ok=True)
-        if left:
+        if left := left + holders:
             raise Failure(f"these processes of cluster '{self.name}' do not end: "
                           f"{', '.join(map(str, left))}")
 

@@ -106,6 +106,22 @@ struct test_wr *datagram(struct test_wr *w, struct datagram_pair *t, uint32_t le
 	return w;
 }
 
+void wait_handled(struct datagram_pair *t)
+{
+	struct endpoint last;
+	struct test_wr w;
+
+	endpoint_open_unreliable(&last, &t->base, IBV_QPT_UD, 0);
+	to_init(&last);
+	to_ready(&last, 0);
+	assert_int_equal(post_recv(&last, 1, BUF_SIZE - GRH - 1, GRH + 1), 0);
+	datagram(&w, t, 1)->wr.wr.ud.remote_qpn = last.qp->qp_num;
+	assert_int_equal(post(&last, &w), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(wait_wc(&last).status, IBV_WC_SUCCESS);
+	end_close(&last);
+}
+
 void assert_nothing(struct endpoint *e)
 {
 	struct ibv_wc wc;

@@ -29,6 +29,12 @@ struct ibv_ah *make_ah(struct endpoint *e, const char *address);
 /* A datagram from a to b; the caller may complete the WR. */
 struct test_wr *datagram(struct test_wr *w, struct datagram_pair *t, uint32_t length);
 
+/*
+ * Wait until what a has sent is received or dropped. Soft-RoCE completes an unreliable send before
+ * that, but handles packets in the order of their sending.
+ */
+void wait_handled(struct datagram_pair *t);
+
 void assert_nothing(struct endpoint *e);
 
 #endif

@@ -80,6 +80,7 @@ static void test_unwanted_datagrams_are_dropped(void **state)
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
 	do_wr(&t.a, datagram(&w, &t, 64), IBV_WC_SUCCESS); /* no receive */
+	wait_handled(&t);
 	assert_int_equal(post_recv(&t.b, 7, 8192, GRH + 64), 0);
 	datagram(&w, &t, 64)->wr.wr.ud.remote_qkey = QKEY + 1;
 	do_wr(&t.a, &w, IBV_WC_SUCCESS);
@@ -87,6 +88,7 @@ static void test_unwanted_datagrams_are_dropped(void **state)
 		do_wr(&t.a, datagram(&w, &t, 65), IBV_WC_SUCCESS);
 	datagram(&w, &t, 64)->wr.wr.ud.remote_qpn ^= 0x2000; /* no queue pair has this number */
 	do_wr(&t.a, &w, IBV_WC_SUCCESS);
+	wait_handled(&t);
 	assert_nothing(&t.b);
 	do_wr(&t.a, datagram(&w, &t, 64), IBV_WC_SUCCESS);
 	assert_int_equal(wait_wc(&t.b).wr_id, 7);
@@ -160,6 +162,7 @@ static void test_a_datagram_finds_a_queue_pair_that_was_reset(void **state)
 	assert_int_equal(wait_wc(&t.b).wr_id, 1);
 	assert_int_equal(ibv_modify_qp(t.b.qp, &attr, IBV_QP_STATE), 0);
 	do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
+	wait_handled(&t);
 	to_init(&t.b);
 	to_ready(&t.b, 0);
 	assert_int_equal(post_recv(&t.b, 2, 8192, 200), 0);
@@ -182,11 +185,13 @@ static void test_an_unreliable_connection_drops_and_goes_on(void **state)
 	(void)state;
 	two_up(&t, IBV_QPT_UC);
 	do_wr(&t.a, wr_make(&w, &t.a, IBV_WR_SEND, 0, 64, 0), IBV_WC_SUCCESS);
+	wait_handled(&t);
 	assert_int_equal(post_recv(&t.b, 7, 8192, 64), 0);
 	if (!soft_roce_differs("one that is too long ends the receive with an error"))
 		do_wr(&t.a, wr_make(&w, &t.a, IBV_WR_SEND, 0, 65, 0), IBV_WC_SUCCESS);
 	wr_make(&w, &t.a, IBV_WR_RDMA_WRITE, 0, 8, 4096)->wr.wr.rdma.rkey ^= 1;
 	do_wr(&t.a, &w, IBV_WC_SUCCESS);
+	wait_handled(&t);
 	assert_nothing(&t.b);
 	memset(t.base.buf, 0x77, 64);
 	do_wr(&t.a, wr_make(&w, &t.a, IBV_WR_RDMA_WRITE, 0, 8, 4096), IBV_WC_SUCCESS);
