@@ -10,6 +10,7 @@
 #include "config.h"
 #include "fault.h"
 #include "softnic/loop/fork.h"
+#include "softnic/roce/rng.h"
 #include "softnic/verbs/nic.h"
 
 bool fault_any;
@@ -30,15 +31,6 @@ static struct {
 /* The purpose of a draw. */
 enum fault_draw { DRAW_ERROR, DRAW_RNR, DRAW_DELAY, DRAW_PACKET };
 
-/* splitmix64's finalizer (Steele, Lea and Flood, OOPSLA 2014) */
-static uint64_t mix64(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	return x ^ (x >> 31);
-}
-
 static uint64_t value(enum softnic_option option)
 {
 	return load_relaxed(&faults.value[option]);
@@ -46,11 +38,11 @@ static uint64_t value(enum softnic_option option)
 
 static uint64_t draw(const struct qp_faults *f, enum fault_draw what, uint32_t nth)
 {
-	uint64_t x = mix64(value(OPTION_SEED));
+	uint64_t x = roce_rng_hash(value(OPTION_SEED));
 
-	x = mix64(x ^ f->number);
-	x = mix64(x ^ f->ops);
-	return mix64(x ^ ((uint64_t)what << 32 | nth));
+	x = roce_rng_hash(x ^ f->number);
+	x = roce_rng_hash(x ^ f->ops);
+	return roce_rng_hash(x ^ ((uint64_t)what << 32 | nth));
 }
 
 static bool draw_happens(const struct qp_faults *f, enum fault_draw what, uint32_t nth,

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "softnic/roce/rng.h"
 #include "softnic/roce_cm/conn.h"
 
 #include <string.h>
-
-/* SplitMix64. */
-static uint64_t draw(struct roce_cm *cm)
-{
-	uint64_t z = cm->random += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
 
 /* The upper bits are the prefix, the lower bits the connection's place, the others random. */
 static uint32_t draw_id(struct roce_cm *cm, uint32_t place)
@@ -20,7 +11,7 @@ static uint32_t draw_id(struct roce_cm *cm, uint32_t place)
 	uint32_t prefix = cm->prefix_bits ? cm->prefix << free_bits : 0;
 
 	do {
-		id = (uint32_t)draw(cm) & ~cm->place_mask;
+		id = (uint32_t)roce_rng_next(&cm->random) & ~cm->place_mask;
 		id = prefix | (uint32_t)(id & ((1ull << free_bits) - 1)) | place;
 	} while (!id); /* in a REJ, 0 stands for an unknown ID */
 	return id;
@@ -28,7 +19,7 @@ static uint32_t draw_id(struct roce_cm *cm, uint32_t place)
 
 uint64_t roce_conn_tid(struct roce_cm *cm)
 {
-	return draw(cm);
+	return roce_rng_next(&cm->random);
 }
 
 struct roce_cm_conn *roce_conn_take(struct roce_cm *cm, enum roce_cm_state state,
