@@ -47,8 +47,8 @@
  *
  * Context of all: Any; never sleeps; externally serialised.
  */
-#ifndef WEIR_CORE_VOLUME_VOLUME_H
-#define WEIR_CORE_VOLUME_VOLUME_H
+#ifndef WEIR_CORE_VOLUME_EXTENTS_H
+#define WEIR_CORE_VOLUME_EXTENTS_H
 
 #include "core/base/platform.h"
 

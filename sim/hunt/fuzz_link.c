@@ -99,7 +99,7 @@ static int answer_mac(struct weir_handshake *h, uint64_t key, struct fuzz_letter
 	return length ? weir_handshake_write_mac(h, mac, out->bytes, &out->length) : 0;
 }
 
-static void hear(struct fuzz_link *f, const struct fuzz_letter *m)
+static void record(struct fuzz_link *f, const struct fuzz_letter *m)
 {
 	if (m->length)
 		f->heard[f->nr_heard++ % HEARD_MAX] = *m;
@@ -110,7 +110,7 @@ static void transmit(struct fuzz_link *f, struct fuzz_letter *m, bool *is_faithf
 {
 	uint32_t fate = draw(f, 40);
 
-	hear(f, m);
+	record(f, m);
 	if (fate > 3)
 		return;
 	*is_faithful = false;

@@ -14,8 +14,8 @@
  *
  * Context of all: one thread a hunt; hunts share nothing.
  */
-#ifndef WEIR_SIM_HUNT_H
-#define WEIR_SIM_HUNT_H
+#ifndef WEIR_SIM_HUNT_HUNT_H
+#define WEIR_SIM_HUNT_HUNT_H
 
 #include "core/engine/engine.h"
 #include "core/base/inbox.h"

@@ -1,36 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Prints the JSON object from integers only, so that rounding is the same on every machine. */
+/* Writes numbers from integers only, so that rounding is the same on every machine. */
 #include "sim/run/report.h"
 
-/* Prints @value / @unit with @decimals, rounded down. */
-static void number(FILE *out, const char *name, uint64_t value, uint64_t unit, int decimals)
+#include <json-c/json.h>
+
+/* Adds @value / @unit with @decimals, rounded down. */
+static void number(struct json_object *to, const char *name, uint64_t value, uint64_t unit,
+		   int decimals)
 {
 	uint64_t scale = 1;
+	char text[48];
 	int i;
 
 	for (i = 0; i < decimals; i++)
 		scale *= 10;
-	fprintf(out, "\"%s\": %llu", name, (unsigned long long)(value / unit));
-	if (decimals)
-		fprintf(out, ".%0*llu", decimals,
-			(unsigned long long)((unsigned __int128)(value % unit) * scale / unit));
+	snprintf(text, sizeof(text), "%llu.%0*llu", (unsigned long long)(value / unit), decimals,
+		 (unsigned long long)((unsigned __int128)(value % unit) * scale / unit));
+	json_object_object_add(to, name, json_object_new_double_s(0, text));
 }
 
-static void count(FILE *out, const char *name, uint64_t value)
+static void count(struct json_object *to, const char *name, uint64_t value)
 {
-	fprintf(out, ", \"%s\": %llu", name, (unsigned long long)value);
+	json_object_object_add(to, name, json_object_new_uint64(value));
 }
 
-/* Prints @amount * @factor / @ps with 6 decimals: with the factor for a count, a rate a second. */
-static void rate(FILE *out, const char *name, uint64_t amount, uint64_t ps, uint64_t factor)
+/* Adds @amount * @factor / @ps with 6 decimals: with the factor for a count, a rate a second. */
+static void rate(struct json_object *to, const char *name, uint64_t amount, uint64_t ps,
+		 uint64_t factor)
 {
 	uint64_t millionths = (uint64_t)((unsigned __int128)amount * factor / (ps ? ps : 1));
 
-	fprintf(out, ", ");
-	number(out, name, millionths, 1000000, 6);
+	number(to, name, millionths, 1000000, 6);
 }
 
-static void print_latency(FILE *out, const struct weir_histogram *h)
+static struct json_object *add_object(struct json_object *to, const char *name)
+{
+	struct json_object *object = json_object_new_object();
+
+	json_object_object_add(to, name, object);
+	return object;
+}
+
+static void add_latency(struct json_object *to, const struct weir_histogram *h)
 {
 	static const struct {
 		const char *name;
@@ -40,106 +51,102 @@ static void print_latency(FILE *out, const struct weir_histogram *h)
 		       { "p99", 990000 },
 		       { "p999", 999000 },
 		       { "p9999", 999900 } };
+	struct json_object *latency = add_object(to, "latency_us");
 	size_t i;
 
-	fprintf(out, ", \"latency_us\": {");
-	number(out, "mean", h->count ? h->sum / h->count : 0, SIM_PS_PER_US, 3);
-	for (i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
-		fprintf(out, ", ");
-		number(out, points[i].name, weir_histogram_at(h, points[i].per_million),
+	number(latency, "mean", h->count ? h->sum / h->count : 0, SIM_PS_PER_US, 3);
+	for (i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+		number(latency, points[i].name, weir_histogram_at(h, points[i].per_million),
 		       SIM_PS_PER_US, 3);
-	}
-	fprintf(out, ", ");
-	number(out, "max", h->max, SIM_PS_PER_US, 3);
-	fprintf(out, "}");
+	number(latency, "max", h->max, SIM_PS_PER_US, 3);
 }
 
-static void print_tally(FILE *out, const char *name, const struct sim_tally *t, uint64_t run_ps)
+static void add_tally(struct json_object *to, const char *name, const struct sim_tally *t,
+		      uint64_t run_ps)
 {
-	fprintf(out, "\"%s\": {\"ops\": %llu", name, (unsigned long long)t->ops);
-	rate(out, "mops", t->ops, run_ps, SIM_PS_PER_S);
-	rate(out, "gbps", t->bytes * 8, run_ps, SIM_PS_PER_S / 1000);
-	rate(out, "in_flight", t->latency_ps.sum, run_ps, 1000000);
-	print_latency(out, &t->latency_ps);
-	count(out, "empty_polls", t->empty_polls);
-	count(out, "arms", t->arms);
-	count(out, "sleeps", t->sleeps);
-	count(out, "lock_takes", t->takes);
-	count(out, "lock_contended", t->contended);
-	count(out, "window_waits", t->window_waits);
-	count(out, "peak_bytes", t->peak_bytes);
-	count(out, "unloaded", t->unloaded);
-	count(out, "bitmap_reads", t->bitmap_reads);
-	rate(out, "send_cores", t->send_work_ps, run_ps, 1000000);
-	rate(out, "take_cores", t->take_work_ps, run_ps, 1000000);
-	fprintf(out, "}");
+	struct json_object *tally = add_object(to, name);
+
+	count(tally, "ops", t->ops);
+	rate(tally, "mops", t->ops, run_ps, SIM_PS_PER_S);
+	rate(tally, "gbps", t->bytes * 8, run_ps, SIM_PS_PER_S / 1000);
+	rate(tally, "in_flight", t->latency_ps.sum, run_ps, 1000000);
+	add_latency(tally, &t->latency_ps);
+	count(tally, "empty_polls", t->empty_polls);
+	count(tally, "arms", t->arms);
+	count(tally, "sleeps", t->sleeps);
+	count(tally, "lock_takes", t->takes);
+	count(tally, "lock_contended", t->contended);
+	count(tally, "window_waits", t->window_waits);
+	count(tally, "peak_bytes", t->peak_bytes);
+	count(tally, "unloaded", t->unloaded);
+	count(tally, "bitmap_reads", t->bitmap_reads);
+	rate(tally, "send_cores", t->send_work_ps, run_ps, 1000000);
+	rate(tally, "take_cores", t->take_work_ps, run_ps, 1000000);
 }
 
-static void print_busy(FILE *out, const struct sim_usage *before, const struct sim_usage *after,
-		       uint64_t run_ps)
+static void add_busy(struct json_object *to, const struct sim_usage *before,
+		     const struct sim_usage *after, uint64_t run_ps)
 {
 	static const char *const names[] = { "pipeline", "pcie_read", "pcie_write", "link_out",
 					     "link_in" };
+	struct json_object *busy = add_object(to, "busy");
 	int i;
 
-	fprintf(out, ", \"busy\": {");
-	number(out, "cores", (after->cpu_ps - before->cpu_ps) / after->nodes, run_ps, 3);
-	rate(out, "kernel", (after->kernel_ps - before->kernel_ps) / after->nodes, run_ps, 1000000);
+	number(busy, "cores", (after->cpu_ps - before->cpu_ps) / after->nodes, run_ps, 3);
+	rate(busy, "kernel", (after->kernel_ps - before->kernel_ps) / after->nodes, run_ps,
+	     1000000);
 	for (i = 0; i < 5; i++)
-		rate(out, names[i], (after->busy_ps[i] - before->busy_ps[i]) / after->nodes, run_ps,
-		     1000000);
-	fprintf(out, "}");
+		rate(busy, names[i], (after->busy_ps[i] - before->busy_ps[i]) / after->nodes,
+		     run_ps, 1000000);
 }
 
-static void print_caches(FILE *out, const struct sim_usage *before, const struct sim_usage *after)
+static void add_misses(struct json_object *to, const struct sim_usage *before,
+		       const struct sim_usage *after)
 {
 	static const char *const names[] = { "wqe", "qp", "mtt", "mpt" };
+	struct json_object *shares = add_object(to, "misses");
 	int i;
 
-	fprintf(out, ", \"misses\": {");
 	for (i = 0; i < 4; i++) {
 		uint64_t misses = after->misses[i] - before->misses[i];
 
-		fprintf(out, "%s", i ? ", " : "");
-		number(out, names[i], misses, misses + after->hits[i] - before->hits[i] ?: 1, 4);
+		number(shares, names[i], misses, misses + after->hits[i] - before->hits[i] ?: 1, 4);
 	}
-	fprintf(out, "}");
 }
 
-static void print_usage(FILE *out, const char *name, const struct sim_usage *before,
-			const struct sim_usage *after, uint64_t run_ps)
+static void add_usage(struct json_object *to, const char *name, const struct sim_usage *before,
+		      const struct sim_usage *after, uint64_t run_ps)
 {
 	const struct sim_nic_counts *a = &after->counts, *b = &before->counts;
+	struct json_object *usage = add_object(to, name);
 
-	fprintf(out, ", \"%s\": {\"wqes\": %llu", name, (unsigned long long)(a->wqes - b->wqes));
-	count(out, "reads", a->reads - b->reads);
-	count(out, "doorbells", a->doorbells - b->doorbells);
-	count(out, "fetches", a->fetches - b->fetches);
-	count(out, "cqes", a->cqes - b->cqes);
-	count(out, "rnrs", a->rnrs - b->rnrs);
-	count(out, "interrupts", after->interrupts - before->interrupts);
-	count(out, "switches", after->switches - before->switches);
-	print_busy(out, before, after, run_ps);
-	print_caches(out, before, after);
-	fprintf(out, "}");
+	count(usage, "wqes", a->wqes - b->wqes);
+	count(usage, "reads", a->reads - b->reads);
+	count(usage, "doorbells", a->doorbells - b->doorbells);
+	count(usage, "fetches", a->fetches - b->fetches);
+	count(usage, "cqes", a->cqes - b->cqes);
+	count(usage, "rnrs", a->rnrs - b->rnrs);
+	count(usage, "interrupts", after->interrupts - before->interrupts);
+	count(usage, "switches", after->switches - before->switches);
+	add_busy(usage, before, after, run_ps);
+	add_misses(usage, before, after);
 }
 
 void sim_report_print(FILE *out, const struct sim_report *r)
 {
-	fprintf(out, "{");
-	number(out, "run_us", r->run_ps, SIM_PS_PER_US, 0);
-	count(out, "events", r->events);
-	count(out, "half_ops", r->half_ops);
-	fprintf(out, ", ");
-	print_tally(out, "load", r->load, r->run_ps);
-	if (r->background) {
-		fprintf(out, ", ");
-		print_tally(out, "background", r->background, r->run_ps);
-	}
-	print_usage(out, "clients", &r->before[0], &r->after[0], r->run_ps);
+	struct json_object *report = json_object_new_object();
+
+	count(report, "run_us", r->run_ps / SIM_PS_PER_US);
+	count(report, "events", r->events);
+	count(report, "half_ops", r->half_ops);
+	add_tally(report, "load", r->load, r->run_ps);
+	if (r->background)
+		add_tally(report, "background", r->background, r->run_ps);
+	add_usage(report, "clients", &r->before[0], &r->after[0], r->run_ps);
 	if (r->after[1].nodes)
-		print_usage(out, "servers", &r->before[1], &r->after[1], r->run_ps);
-	fprintf(out, "}\n");
+		add_usage(report, "servers", &r->before[1], &r->after[1], r->run_ps);
+	fprintf(out, "%s\n", json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN));
+	json_object_put(report);
 }
 
 static void add_node(struct sim_usage *u, const struct sim_node *node)

@@ -40,7 +40,7 @@ def compile_all(folder, name, sources):
         list(pool.map(lambda pair: subprocess.run([OTHER, *FLAGS, "-c", pair[0], "-o", pair[1]],
                                                   check=True)
                       if not pair[1].exists() else None, zip(sources, objects)))
-    subprocess.run([OTHER, *objects, "-lm", "-o", folder / name], check=True)
+    subprocess.run([OTHER, *objects, "-lm", "-ljson-c", "-o", folder / name], check=True)
     return folder / name
 
 

@@ -60,7 +60,7 @@ static void back(struct slot_poll_end *e, uint64_t took_ns, uint32_t found)
 				 (uint32_t)(e->out.arrived - arrived), e->now_ns);
 }
 
-static void look(struct slot_poll_end *e, uint64_t took_ns, uint32_t found)
+static void poll_end(struct slot_poll_end *e, uint64_t took_ns, uint32_t found)
 {
 	post(e);
 	back(e, took_ns, found);
@@ -94,7 +94,7 @@ static void a_busy_peer_is_shown_many_together(void **state)
 	(void)state;
 	end_init(&e, 512);
 	put(&e, 8);
-	look(&e, 1 * US, 0);
+	poll_end(&e, 1 * US, 0);
 	e.now_ns += 600 * US;
 	put(&e, 4);
 	assert_false(is_due(&e, SILENT)); /* fewer than the peer still has */
@@ -103,7 +103,7 @@ static void a_busy_peer_is_shown_many_together(void **state)
 	put(&e, 4);
 	assert_true(is_due(&e, SILENT)); /* as many, and long ago */
 	put(&e, 32);
-	look(&e, 1 * US, 0);
+	poll_end(&e, 1 * US, 0);
 	put(&e, 31);
 	e.now_ns += 600 * US;
 	assert_false(is_due(&e, SILENT));
@@ -118,7 +118,7 @@ static void less_than_a_busy_peer_has_is_shown_in_the_end(void **state)
 	(void)state;
 	end_init(&e, 512);
 	put(&e, 8);
-	look(&e, 1 * US, 0);
+	poll_end(&e, 1 * US, 0);
 	put(&e, 1);
 	e.now_ns += 4 * 512 * US - 1;
 	assert_false(is_due(&e, SILENT));
@@ -139,7 +139,7 @@ static void free_slots_are_looked_for_when_few_are_left(void **state)
 	assert_false(is_due(&e, (struct weir_slot_poll_request){
 					1, WEIR_SLOT_POLL_NOTIFIES_MAX })); /* the peer sleeps */
 	assert_true(is_due(&e, (struct weir_slot_poll_request){ 1, 1 }));
-	look(&e, 1 * US, 0);
+	poll_end(&e, 1 * US, 0);
 	e.now_ns += 1000 * US;
 	/* the last read freed nothing: the next is due at half as many free slots */
 	assert_false(is_due(&e, SILENT));
@@ -335,7 +335,7 @@ static void slots_shown_by_a_read_are_not_notified(void **state)
 	(void)state;
 	end_init(&e, 256 << 10);
 	put(&e, 1);
-	look(&e, 1 * US, 0);
+	poll_end(&e, 1 * US, 0);
 	e.bytes = 512;
 	assert_int_equal(put_one(&e, RUNG), 0);
 	post(&e);
@@ -373,7 +373,7 @@ static void where_looks_take_long_many_are_told_of_together(void **state)
 
 	(void)state;
 	end_init(&e, 512);
-	look(&e, 300 * US, 1);
+	poll_end(&e, 300 * US, 1);
 	assert_true(weir_slot_poll_is_slow(&e.look));
 	(void)put_each(&e, 100, 150 * US);
 	assert_in_range(put_each(&e, 1000, 150 * US), 20, 50);
@@ -385,7 +385,7 @@ static void where_looks_take_long_many_are_told_of_together(void **state)
 	(void)put_each(&e, 100, 6000 * US); /* few slots come during so many reads */
 	assert_int_equal(put_each(&e, 100, 6000 * US), 100);
 	assert_false(weir_slot_poll_prefers_notify(&e.look)); /* the last read found something */
-	look(&e, 300 * US, 0);
+	poll_end(&e, 300 * US, 0);
 	assert_true(weir_slot_poll_prefers_notify(&e.look));
 	weir_slot_poll_woken(&e.look);
 	assert_false(weir_slot_poll_prefers_notify(&e.look));
@@ -425,12 +425,12 @@ static void how_long_looks_take_is_learnt_from_those_that_are_waited_for(void **
 	end_init(&e, 512);
 	unattended(&e, 400 * US);
 	assert_int_equal(e.look.took_ns, 0);
-	look(&e, 100 * US, 0);
+	poll_end(&e, 100 * US, 0);
 	assert_int_equal(e.look.took_ns, 100 * US);
 	assert_int_equal(e.look.confirm.gap_ns_max, 1600 * US);
-	look(&e, 900 * US, 0);
+	poll_end(&e, 900 * US, 0);
 	assert_int_equal(e.look.took_ns, 200 * US);
-	look(&e, 100000 * US, 0);
+	poll_end(&e, 100000 * US, 0);
 	assert_int_equal(e.look.confirm.gap_ns_max, WEIR_SLOT_POLL_CONFIRM_NS_MAX);
 }
 
@@ -443,7 +443,7 @@ static void a_sender_without_slots_does_not_back_off(void **state)
 	(void)state;
 	end_init(&e, 512);
 	for (i = 0; i < 12; i++)
-		look(&e, 2 * US, 0);
+		poll_end(&e, 2 * US, 0);
 	assert_true(e.look.room.gap_ns > 100 * US);
 	e.now_ns += 8 * US - 1;
 	assert_false(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_ROOM, false, e.now_ns));

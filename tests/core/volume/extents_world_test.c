@@ -493,7 +493,7 @@ static void execute(struct world_op *op)
 	}
 }
 
-static void tell(struct extents_world *w, struct world_donor *donor, uint32_t number)
+static void set_donor(struct extents_world *w, struct world_donor *donor, uint32_t number)
 {
 	struct world_op *op = donor->op[number];
 	struct task *task = op->task;
@@ -540,7 +540,7 @@ static void work(struct extents_world *w, uint32_t which)
 		return;
 	number = (uint32_t)random_below(w, donor->nr_ops);
 	if (donor->op[number]->is_done) {
-		tell(w, donor, number);
+		set_donor(w, donor, number);
 	} else if (!overlaps_earlier(donor, number)) {
 		bool fails = !donor->is_up || (!w->is_calm && !random_below(w, w->fails_one_in));
 
