@@ -14,7 +14,7 @@
 #define PACKAGED_PYTHON "/usr/bin/python3" /* the Python that Debian's matplotlib belongs to */
 
 /* Finds the folder that contains lab/ and sim/: beside this program, or installed. */
-static int find(char folder[PATH_MAX], char *program, size_t size)
+static int find_lab(char folder[PATH_MAX], char *program, size_t size)
 {
 	if (program_folder(folder)) {
 		snprintf(program, size, "%s" LAB_FILE, folder);
@@ -31,7 +31,7 @@ int cmd_lab(int argc, char **argv)
 	char folder[PATH_MAX], program[PATH_MAX + sizeof(LAB_FILE)], **args;
 	sigset_t interrupt;
 
-	if (find(folder, program, sizeof(program)))
+	if (find_lab(folder, program, sizeof(program)))
 		return failure(argv[0],
 			       "found no lab/ beside this program or in %s: install all of weir",
 			       WEIR_LIBEXECDIR);

@@ -364,7 +364,7 @@ static const struct tax_way {
 
 #define NR(table) (sizeof(table) / sizeof((table)[0]))
 
-static void tell(const char *kind, const char *way, const struct count *c, long tax)
+static void print_count(const char *kind, const char *way, const struct count *c, long tax)
 {
 	printf("%-10s %-28s %12lu %12ld %14lu\n", kind, way, c->instructions, tax, c->system_calls);
 	fflush(stdout); /* before fork, or the next child writes it, too */
@@ -384,13 +384,13 @@ int main(int argc, char **argv)
 	       "system calls");
 	fflush(stdout);
 	hand = count(argv[1], key_file, &kinds[0], by_hand);
-	tell(kinds[0].name, "by hand", &hand, 0);
+	print_count(kinds[0].name, "by hand", &hand, 0);
 	for (i = 0; i < NR(kinds) * NR(ways); i++) {
 		const struct tax_kind *kind = &kinds[i / NR(ways)];
 		const struct tax_way *way = &ways[i % NR(ways)];
 		struct count c = count(argv[1], key_file, kind, way->request);
 
-		tell(kind->name, way->name, &c, (long)(c.instructions - hand.instructions));
+		print_count(kind->name, way->name, &c, (long)(c.instructions - hand.instructions));
 	}
 	whole = count(argv[1], key_file, &kinds[0], copied);
 	printf("\n%-39s %12s %12s %14s\n", "to the return, without the driver", "instructions",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir blk: block devices in donors' memory, made by weir_blk.ko. */
-#ifndef WEIR_APPS_BLK_H
-#define WEIR_APPS_BLK_H
+#ifndef WEIR_APPS_BLK_BLK_H
+#define WEIR_APPS_BLK_BLK_H
 
 #include "include/uapi/weir_blk.h"
 

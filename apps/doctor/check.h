@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The checks. Each adds findings, changes nothing, and opens no verbs device. */
-#ifndef WEIR_DOCTOR_CHECK_H
-#define WEIR_DOCTOR_CHECK_H
+#ifndef WEIR_APPS_DOCTOR_CHECK_H
+#define WEIR_APPS_DOCTOR_CHECK_H
 
 #include "apps/doctor/report.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The findings of weir doctor, in the order of the checks. */
-#ifndef WEIR_DOCTOR_REPORT_H
-#define WEIR_DOCTOR_REPORT_H
+#ifndef WEIR_APPS_DOCTOR_REPORT_H
+#define WEIR_APPS_DOCTOR_REPORT_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Helpers to read small files of /proc and /sys, and to run programs. */
-#ifndef WEIR_DOCTOR_SYSFS_H
-#define WEIR_DOCTOR_SYSFS_H
+#ifndef WEIR_APPS_DOCTOR_SYSFS_H
+#define WEIR_APPS_DOCTOR_SYSFS_H
 
 #include <stdbool.h>
 #include <stddef.h>

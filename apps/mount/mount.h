@@ -11,8 +11,8 @@
  * Locks: that of mount.inodes, of an inode, of the volume. No thread holds two of these, and no
  * thread calls the donor while holding one.
  */
-#ifndef WEIR_MOUNT_MOUNT_H
-#define WEIR_MOUNT_MOUNT_H
+#ifndef WEIR_APPS_MOUNT_MOUNT_H
+#define WEIR_APPS_MOUNT_MOUNT_H
 
 #define FUSE_USE_VERSION 312
 

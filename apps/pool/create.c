@@ -69,7 +69,8 @@ static int put_pool(const char *cmd, const char *pool, struct weir_pool_map *map
 	return rc ? failure(cmd, "%s", error.text) : EXIT_OK;
 }
 
-static void say(const struct create *create, const char *name, const struct weir_pool_map *map)
+static void print_created(const struct create *create, const char *name,
+			  const struct weir_pool_map *map)
 {
 	struct json json;
 
@@ -106,8 +107,8 @@ int pool_create(const char *cmd, int argc, char **argv)
 	session.map->table_groups = (uint16_t)create.groups;
 	status = put_pool(cmd, argv[optind], session.map, session.client);
 	if (!status)
-		say(&create, weir_pool_store_name(weir_pool_client_store(session.client)),
-		    session.map);
+		print_created(&create, weir_pool_store_name(weir_pool_client_store(session.client)),
+			      session.map);
 	pool_session_close(&session);
 	return status;
 }

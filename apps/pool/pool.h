@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir pool: makes pools and volumes, and shows the state of donors and groups. */
-#ifndef WEIR_APPS_POOL_H
-#define WEIR_APPS_POOL_H
+#ifndef WEIR_APPS_POOL_POOL_H
+#define WEIR_APPS_POOL_POOL_H
 
 #include "lib/pool/client.h"
 

@@ -3,8 +3,8 @@
  * The donor's log: lines of key=value on standard error (logfmt), such as
  * ts=2026-01-31T12:00:00.000Z level=info msg=joined peer=1 client=10.0.0.2:4711
  */
-#ifndef WEIR_SERVE_LOG_H
-#define WEIR_SERVE_LOG_H
+#ifndef WEIR_APPS_SERVE_LOG_H
+#define WEIR_APPS_SERVE_LOG_H
 
 #include <weir/donor.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The file servers of a donor, one per key, and their clients: binds fsd.h to weir/donor.h. */
-#ifndef WEIR_SERVE_TENANT_H
-#define WEIR_SERVE_TENANT_H
+#ifndef WEIR_APPS_SERVE_TENANT_H
+#define WEIR_APPS_SERVE_TENANT_H
 
 #include <pthread.h>
 #include <sys/queue.h>

@@ -27,7 +27,7 @@ static void weir_lend(int socket, void *unused, const struct transport_job *job)
 	(void)unused;
 	must(!weir_donor_open(&options, &donor, &error), "donor", error.text);
 	weir_donor_info(donor, &info, sizeof(info));
-	tell(socket, info.address, sizeof(info.address));
+	send_all(socket, info.address, sizeof(info.address));
 	until_over(socket, NULL);
 	weir_donor_close(donor);
 }
@@ -53,7 +53,7 @@ static void weir_borrow(int socket, void *buffers, const struct transport_job *j
 	struct weir_error error;
 	uint64_t at;
 
-	hear(socket, address, sizeof(address));
+	receive_all(socket, address, sizeof(address));
 	must(!weir_session_open(address, &options, &session, &error), "session", error.text);
 	must(!weir_region_create(session, NULL, job->lent_bytes, 0, &region, &error), "region",
 	     error.text);

@@ -98,7 +98,7 @@ static void thread_switches(void *arg, pid_t pid, const char *thread)
 	*(uint64_t *)arg += switches(pid, thread);
 }
 
-static struct meter_reading look(const struct meter *m)
+static struct meter_reading read_counters(const struct meter *m)
 {
 	struct meter_reading now = { 0 };
 	uint64_t count;
@@ -118,12 +118,12 @@ void meter_begin(struct meter *m)
 	m->nr_fds = 0;
 	m->has_syscalls = true;
 	for_threads(m, thread_open, m);
-	m->begin = look(m);
+	m->begin = read_counters(m);
 }
 
 struct meter_reading meter_read(const struct meter *m)
 {
-	struct meter_reading now = look(m);
+	struct meter_reading now = read_counters(m);
 
 	now.cpu_ns -= m->begin.cpu_ns;
 	now.switches -= m->begin.switches;

@@ -138,7 +138,7 @@ static void serve(int socket)
 }
 
 /* Prints the number of messages of connections @first to @last - 1, and their latency. */
-static void say(struct json *json, const char *name, int first, int last)
+static void print_latencies(struct json *json, const char *name, int first, int last)
 {
 	uint64_t *all = malloc((size_t)(last - first + 1) * SAMPLES_MAX * sizeof(*all)), n = 0;
 	uint64_t messages = 0;
@@ -161,7 +161,7 @@ static void say(struct json *json, const char *name, int first, int last)
 	free(all);
 }
 
-static void look(void)
+static void take_sample(void)
 {
 	struct share_look *at = &looks[nr_looks++];
 	int i;
@@ -177,13 +177,13 @@ static void watch(void)
 	const uint64_t end_ns = weir_now_ns() + (uint64_t)(job.seconds * 1e9);
 	uint64_t at_ns;
 
-	look();
+	take_sample();
 	while ((at_ns = weir_now_ns()) < end_ns) {
 		const double left = (double)(end_ns - at_ns) / 1e9;
 
 		pause_for(left < LOOK_S ? left : LOOK_S);
 		if (nr_looks < LOOKS_MAX)
-			look();
+			take_sample();
 	}
 }
 
@@ -217,9 +217,9 @@ static void report(const struct share_tally *before, const struct share_tally *a
 	json_uint(&json, "doorbells", after->doorbells - before->doorbells);
 	json_uint(&json, "sleeps", after->sleeps - before->sleeps);
 	json_uint(&json, "ahead_bytes_max", after->ahead_bytes_max);
-	say(&json, "bulk", 0, job.urgent < 0 ? job.conns : job.urgent);
+	print_latencies(&json, "bulk", 0, job.urgent < 0 ? job.conns : job.urgent);
 	if (job.urgent >= 0)
-		say(&json, "urgent", job.urgent, job.conns);
+		print_latencies(&json, "urgent", job.urgent, job.conns);
 	say_received(&json);
 	json_end(&json);
 }

@@ -20,13 +20,13 @@ void must(bool good, const char *what, const char *why)
 	_exit(1);
 }
 
-void tell(int socket, const void *data, size_t size)
+void send_all(int socket, const void *data, size_t size)
 {
 	must(send(socket, data, size, MSG_NOSIGNAL) == (ssize_t)size, "socket",
 	     "the other process has ended");
 }
 
-void hear(int socket, void *data, size_t size)
+void receive_all(int socket, void *data, size_t size)
 {
 	must(recv(socket, data, size, MSG_WAITALL) == (ssize_t)size, "socket",
 	     "the other process has ended");

@@ -141,7 +141,7 @@ static void libfabric_lend(int socket, void *memory, const struct transport_job 
 	ok(fi_pep_bind(pep, &eq->fid, 0), "listening");
 	ok(fi_listen(pep), "listening");
 	ok(fi_getname(&pep->fid, &address, &bytes), "address");
-	tell(socket, &address, sizeof(address));
+	send_all(socket, &address, sizeof(address));
 	for (i = 0; i < job->lanes; i++) {
 		request = wait_for(FI_CONNREQ);
 		if (!domain)
@@ -152,7 +152,7 @@ static void libfabric_lend(int socket, void *memory, const struct transport_job 
 		fi_freeinfo(request);
 	}
 	lent = (struct libfabric_lent){ (uintptr_t)memory, fi_mr_key(mr) };
-	tell(socket, &lent, sizeof(lent));
+	send_all(socket, &lent, sizeof(lent));
 	until_over(socket, NULL);
 }
 
@@ -162,7 +162,7 @@ static void libfabric_borrow(int socket, void *buffers, const struct transport_j
 	struct fi_info *info;
 	int i;
 
-	hear(socket, &address, sizeof(address));
+	receive_all(socket, &address, sizeof(address));
 	info = get_info(&address, false);
 	open_fabric(info);
 	open_domain(info, buffers, job->buffers_bytes);
@@ -172,7 +172,7 @@ static void libfabric_borrow(int socket, void *buffers, const struct transport_j
 		wait_for(FI_CONNECTED);
 	}
 	fi_freeinfo(info);
-	hear(socket, &lent, sizeof(lent));
+	receive_all(socket, &lent, sizeof(lent));
 }
 
 static int libfabric_reap(int number)

@@ -65,8 +65,8 @@ void *transport_memory(size_t bytes);
 void must(bool good, const char *what, const char *why);
 
 /* Send or receive all @size bytes. */
-void tell(int socket, const void *data, size_t size);
-void hear(int socket, void *data, size_t size);
+void send_all(int socket, const void *data, size_t size);
+void receive_all(int socket, void *data, size_t size);
 
 /* Returns when the other process has ended; calls @turn, if any, repeatedly meanwhile. */
 void until_over(int socket, void (*turn)(void));

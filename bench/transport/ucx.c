@@ -92,7 +92,7 @@ static void ucx_lend(int socket, void *memory, const struct transport_job *job)
 	ok(ucp_worker_get_address(lanes[0].worker, &address, &bytes), "address");
 	lender.address_size = put_blob(lender.address, address, bytes);
 	lender.memory = (uintptr_t)memory;
-	tell(socket, &lender, sizeof(lender));
+	send_all(socket, &lender, sizeof(lender));
 	until_over(socket, progress_lender);
 }
 
@@ -158,7 +158,7 @@ static void ucx_borrow(int socket, void *buffers, const struct transport_job *jo
 	int i, in_flight;
 
 	make(buffers, job->buffers_bytes);
-	hear(socket, &lender, sizeof(lender));
+	receive_all(socket, &lender, sizeof(lender));
 	for (i = 0; i < job->lanes; i++) {
 		lanes[i].worker = make_worker();
 		ok(ucp_ep_create(lanes[i].worker, &params, &lanes[i].ep), "endpoint");

@@ -128,12 +128,12 @@ static void meet(int socket, void *memory, size_t bytes, const struct transport_
 	int i;
 
 	make(memory, bytes, job, sleeps);
-	tell(socket, &mine, sizeof(mine));
-	hear(socket, &theirs, sizeof(theirs));
+	send_all(socket, &mine, sizeof(mine));
+	receive_all(socket, &theirs, sizeof(theirs));
 	for (i = 0; i < job->lanes; i++)
 		connect_lane(i);
-	tell(socket, &ready, 1);
-	hear(socket, &ready, 1);
+	send_all(socket, &ready, 1);
+	receive_all(socket, &ready, 1);
 }
 
 static void verbs_lend(int socket, void *memory, const struct transport_job *job)

@@ -64,7 +64,7 @@ u32 kweir_conn_poll(struct kweir_conn *conn, u64 now_ns)
 }
 
 /* Polls the CQ once; arms the CQ first if @verdict says so. */
-static enum weir_poll_verdict look(struct kweir_conn *conn, enum weir_poll_verdict verdict)
+static enum weir_poll_verdict poll_once(struct kweir_conn *conn, enum weir_poll_verdict verdict)
 {
 	struct kweir_session *session = conn->link->session;
 	u64 now_ns = ktime_get_ns(), empty = conn->poll.empty_polls;
@@ -94,7 +94,7 @@ static void poll_work(struct work_struct *work)
 
 	conn->events++;
 	while (verdict != WEIR_POLL_SLEEP) {
-		verdict = look(conn, verdict);
+		verdict = poll_once(conn, verdict);
 		if (verdict == WEIR_POLL_AGAIN && ktime_get_ns() - begin_ns > TURN_NS) {
 			conn->events--; /* polling goes on without an event */
 			queue_work(kweir_wq, work);

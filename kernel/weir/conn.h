@@ -6,8 +6,8 @@
  * both ends have proven the key. The QP ends first (kweir_conn_destroy_qp()). The id stays until
  * the next connection is up, because the end of an id tells the donor that the session has left.
  */
-#ifndef WEIR_KERNEL_CONN_H
-#define WEIR_KERNEL_CONN_H
+#ifndef WEIR_KERNEL_WEIR_CONN_H
+#define WEIR_KERNEL_WEIR_CONN_H
 
 #include <rdma/rdma_cm.h>
 

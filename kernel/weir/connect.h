@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Between connect.c, which makes a connection step by step, and conn.c, which holds its verbs. */
-#ifndef WEIR_KERNEL_CONNECT_H
-#define WEIR_KERNEL_CONNECT_H
+#ifndef WEIR_KERNEL_WEIR_CONNECT_H
+#define WEIR_KERNEL_WEIR_CONNECT_H
 
 #include "kernel/weir/conn.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Internals of an io; see weir.h. */
-#ifndef WEIR_KERNEL_IO_H
-#define WEIR_KERNEL_IO_H
+#ifndef WEIR_KERNEL_WEIR_IO_H
+#define WEIR_KERNEL_WEIR_IO_H
 
 #include "kernel/weir/session.h"
 

@@ -6,8 +6,8 @@
  *
  * All functions: with nic->lock held. Nothing is allocated.
  */
-#ifndef WEIR_KERNEL_KEEPALIVE_H
-#define WEIR_KERNEL_KEEPALIVE_H
+#ifndef WEIR_KERNEL_WEIR_KEEPALIVE_H
+#define WEIR_KERNEL_WEIR_KEEPALIVE_H
 
 #include <linux/types.h>
 

@@ -8,8 +8,8 @@
  *
  * All functions: with nic->lock held, unless noted.
  */
-#ifndef WEIR_KERNEL_LINK_H
-#define WEIR_KERNEL_LINK_H
+#ifndef WEIR_KERNEL_WEIR_LINK_H
+#define WEIR_KERNEL_WEIR_LINK_H
 
 #include <linux/wait.h>
 #include <linux/workqueue.h>

@@ -8,8 +8,8 @@
  * Completions are delivered without the lock and never by a submitter, so a callback may submit
  * again.
  */
-#ifndef WEIR_KERNEL_NIC_H
-#define WEIR_KERNEL_NIC_H
+#ifndef WEIR_KERNEL_WEIR_NIC_H
+#define WEIR_KERNEL_WEIR_NIC_H
 
 #include <linux/list.h>
 #include <linux/mutex.h>

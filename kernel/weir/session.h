@@ -6,8 +6,8 @@
  * link's work destroys QPs and connects, and the connection's work polls. The engine's decisions
  * about a QP are left to these works.
  */
-#ifndef WEIR_KERNEL_SESSION_H
-#define WEIR_KERNEL_SESSION_H
+#ifndef WEIR_KERNEL_WEIR_SESSION_H
+#define WEIR_KERNEL_WEIR_SESSION_H
 
 #include <linux/completion.h>
 #include <linux/percpu-refcount.h>

@@ -14,8 +14,8 @@
  * Submit and completion neither allocate nor wait, so that the kernel can write out memory through
  * an io.
  */
-#ifndef WEIR_KERNEL_WEIR_H
-#define WEIR_KERNEL_WEIR_H
+#ifndef WEIR_KERNEL_WEIR_WEIR_H
+#define WEIR_KERNEL_WEIR_WEIR_H
 
 #include <linux/dma-direction.h>
 #include <linux/scatterlist.h>

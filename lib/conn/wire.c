@@ -13,7 +13,7 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void find(const char *name, void *function)
+static void find_symbol(const char *name, void *function)
 {
 	void *found = dlsym(RTLD_DEFAULT, name);
 
@@ -22,8 +22,8 @@ static void find(const char *name, void *function)
 
 static void find_all(void)
 {
-	find("softnic_seal_ask", &device.ask);
-	find("softnic_seal_state", &device.state);
+	find_symbol("softnic_seal_ask", &device.ask);
+	find_symbol("softnic_seal_state", &device.state);
 }
 
 static const char *state_of(struct ibv_qp *qp, uint8_t session[static WIRE_SESSION], int *can)

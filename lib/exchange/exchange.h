@@ -14,8 +14,8 @@
  * each end learns the state of slots by RDMA reads of the peer's bitmaps; in immediate mode, by
  * immediates and messages.
  */
-#ifndef WEIR_LIB_EXCHANGE_H
-#define WEIR_LIB_EXCHANGE_H
+#ifndef WEIR_LIB_EXCHANGE_EXCHANGE_H
+#define WEIR_LIB_EXCHANGE_EXCHANGE_H
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

@@ -7,8 +7,8 @@
  * what the peer has found and taken, and whether the peer is alive. Arrived slots are taken at
  * once and held until needed, so an idle exchange has no events to report.
  */
-#ifndef WEIR_LIB_GROUP_H
-#define WEIR_LIB_GROUP_H
+#ifndef WEIR_LIB_GROUP_GROUP_H
+#define WEIR_LIB_GROUP_GROUP_H
 
 #include <poll.h>
 #include <weir/group.h>

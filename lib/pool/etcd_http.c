@@ -281,8 +281,8 @@ static int refused(const struct weir_pool_etcd_http *http, const char *message,
 }
 
 /* Return: the error that an answer of etcd stands for; 0: none. */
-static int judge(const struct weir_pool_etcd_http *http, struct json_object *reply,
-		 struct weir_error *error)
+static int error_of_reply(const struct weir_pool_etcd_http *http, struct json_object *reply,
+			  struct weir_error *error)
 {
 	const char *message = message_of(reply);
 	int code = code_of(reply);
@@ -336,7 +336,7 @@ static int ask(struct weir_pool_etcd_http *http, const char *path, const char *t
 		return weir_error_set(error, -EPROTO, "%s: not the gateway of an etcd",
 				      http->server[http->current]);
 	}
-	status = judge(http, *reply, error);
+	status = error_of_reply(http, *reply, error);
 	if (status)
 		json_object_put(*reply);
 	return status;

@@ -69,7 +69,7 @@ static void maintain(struct weir_volume *v)
 }
 
 /* A copy that missed a write is replaced. */
-static enum weir_volume_fate judge(struct weir_volume *v, uint32_t extent, uint8_t slot)
+static enum weir_volume_fate fate_of_copy(struct weir_volume *v, uint32_t extent, uint8_t slot)
 {
 	(void)v;
 	(void)extent;
@@ -97,7 +97,7 @@ static void stop(struct weir_volume *v)
 
 const struct weir_volume_layout weir_volume_list = {
 	.maintain = maintain,
-	.judge = judge,
+	.fate_of_copy = fate_of_copy,
 	.may_come = may_come,
 	.suspect = suspect,
 	.stop = stop,

@@ -468,7 +468,7 @@ static uint8_t slots_of_fate(const struct weir_volume_piece *piece, enum weir_vo
 	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
 		enum weir_volume_fate now = is_own_failure_at(piece, slot) ?
 						    WEIR_VOLUME_MAY_RETRY :
-						    v->layout->judge(v, piece->extent, slot);
+						    v->layout->fate_of_copy(v, piece->extent, slot);
 
 		if (piece->failed >> slot & 1)
 			slots |= (uint8_t)((now == fate) << slot);

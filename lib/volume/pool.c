@@ -217,7 +217,7 @@ static void maintain(struct weir_volume *v)
 }
 
 /* A member that stands in the map has the write, or has failed and leaves. */
-static enum weir_volume_fate judge(struct weir_volume *v, uint32_t extent, uint8_t slot)
+static enum weir_volume_fate fate_of_copy(struct weir_volume *v, uint32_t extent, uint8_t slot)
 {
 	if (v->extents[extent].replica[slot].state != WEIR_REPLICA_VALID)
 		return WEIR_VOLUME_IS_OUT;
@@ -238,7 +238,7 @@ static void suspect(struct weir_volume *v, uint32_t extent, uint8_t slot)
 
 const struct weir_volume_layout weir_volume_mapped = {
 	.maintain = maintain,
-	.judge = judge,
+	.fate_of_copy = fate_of_copy,
 	.may_come = may_come,
 	.suspect = suspect,
 	.stop = weir_volume_pool_stop,

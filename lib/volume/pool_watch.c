@@ -72,7 +72,7 @@ static bool has_volume(const struct weir_volume_pool *p)
 }
 
 /* Return: 0; -ESTALE the claim is over; another errno: try again. */
-static int look(struct weir_volume *v)
+static int read_map(struct weir_volume *v)
 {
 	struct weir_volume_pool *p = v->pool;
 	uint64_t revision = p->scratch->revision;
@@ -122,7 +122,7 @@ static void *watch(void *arg)
 		if (weir_volume_is_closing(v))
 			break;
 		if (!rc || rc == -ETIMEDOUT)
-			rc = look(v);
+			rc = read_map(v);
 		if (rc == -ESTALE) {
 			weir_volume_pool_end(v, rc);
 			break;

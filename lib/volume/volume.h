@@ -50,7 +50,7 @@ enum weir_volume_fate {
 /**
  * struct weir_volume_layout - where copies lie
  * @maintain: keeps the donors' states, borrows and returns memory. Context: the maintaining thread
- * @judge: the fate of a live copy after a failure. Context: with the lock held
+ * @fate_of_copy: the fate of a live copy after a failure. Context: with the lock held
  * @may_come: whether an extent without a usable copy may have one later. With the lock held
  * @suspect: an operation at a copy has failed, or its bytes are wrong. With the lock held
  * @stop: ends the layout's threads, before the volume's donors are closed
@@ -61,7 +61,7 @@ enum weir_volume_fate {
  */
 struct weir_volume_layout {
 	void (*maintain)(struct weir_volume *v);
-	enum weir_volume_fate (*judge)(struct weir_volume *v, uint32_t extent, uint8_t slot);
+	enum weir_volume_fate (*fate_of_copy)(struct weir_volume *v, uint32_t extent, uint8_t slot);
 	bool (*may_come)(struct weir_volume *v, uint32_t extent);
 	void (*suspect)(struct weir_volume *v, uint32_t extent, uint8_t slot);
 	void (*stop)(struct weir_volume *v);

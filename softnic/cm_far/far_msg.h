@@ -4,8 +4,8 @@
  *
  * Context of all: any; no state.
  */
-#ifndef WEIR_SOFTNIC_CM_FAR_MSG_H
-#define WEIR_SOFTNIC_CM_FAR_MSG_H
+#ifndef WEIR_SOFTNIC_CM_FAR_FAR_MSG_H
+#define WEIR_SOFTNIC_CM_FAR_FAR_MSG_H
 
 #include "softnic/cm/cm.h"
 #include "softnic/roce_cm/cm.h"

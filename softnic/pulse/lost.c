@@ -6,7 +6,7 @@
 
 static void (*listener)(void);
 
-static bool tell(struct softnic_work *work)
+static bool call_listener(struct softnic_work *work)
 {
 	void (*fn)(void) = load_acquire(&listener);
 
@@ -16,7 +16,7 @@ static bool tell(struct softnic_work *work)
 	return false;
 }
 
-static struct softnic_work work = { .fn = tell };
+static struct softnic_work work = { .fn = call_listener };
 
 void lost_listen(void (*fn)(void))
 {

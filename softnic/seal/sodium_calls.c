@@ -22,7 +22,7 @@ static void *open_library(void)
 	return library;
 }
 
-static bool find(void *library, const char *name, void *function)
+static bool find_symbol(void *library, const char *name, void *function)
 {
 	void *found = dlsym(library, name);
 
@@ -35,7 +35,7 @@ static void load(void)
 	void *library = open_library();
 	bool has_all = library;
 
-#define SODIUM_FIND(function) has_all = has_all && find(library, #function, &calls.function);
+#define SODIUM_FIND(function) has_all = has_all && find_symbol(library, #function, &calls.function);
 	SODIUM_CALLS(SODIUM_FIND)
 #undef SODIUM_FIND
 	if (!has_all || calls.sodium_init() < 0)

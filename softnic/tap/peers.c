@@ -5,7 +5,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for new entries */
 
-static struct softnic_peer *find(const union ibv_gid *gid)
+static struct softnic_peer *find_peer(const union ibv_gid *gid)
 {
 	uint32_t i, nr = load_acquire(&nic.pub->nr_peers);
 
@@ -28,12 +28,12 @@ static struct softnic_peer *add(const union ibv_gid *gid)
 
 struct softnic_peer_counters *peers_get(const union ibv_gid *gid)
 {
-	struct softnic_peer *peer = find(gid);
+	struct softnic_peer *peer = find_peer(gid);
 
 	if (peer)
 		return &peer->counters;
 	pthread_mutex_lock(&lock);
-	peer = find(gid);
+	peer = find_peer(gid);
 	if (!peer)
 		peer = add(gid);
 	pthread_mutex_unlock(&lock);

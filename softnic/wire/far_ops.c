@@ -114,8 +114,8 @@ static enum roce_status scatter(void *host, const struct roce_wqe *wqe, uint32_t
 	return ROCE_SUCCESS;
 }
 
-static enum roce_status find(struct qp *qp, uint32_t rkey, enum roce_right right, uint64_t addr,
-			     uint32_t bytes, struct mr_place *place)
+static enum roce_status find_memory(struct qp *qp, uint32_t rkey, enum roce_right right,
+				    uint64_t addr, uint32_t bytes, struct mr_place *place)
 {
 	const struct mr_view view = peer_view(qp);
 	uint32_t access = access_for(right);
@@ -131,7 +131,7 @@ static enum roce_status check(void *host, uint32_t rkey, enum roce_right right, 
 {
 	struct mr_place place;
 
-	return find(host, rkey, right, addr, bytes, &place);
+	return find_memory(host, rkey, right, addr, bytes, &place);
 }
 
 static enum roce_status copy_place(struct qp *qp, bool to_place, const struct mr_place *place,
@@ -152,10 +152,10 @@ static enum roce_status read_memory(void *host, uint32_t rkey, uint64_t addr, ui
 				    uint32_t bytes)
 {
 	struct mr_place place;
-	enum roce_status status = find(host, rkey, ROCE_RIGHT_READ, addr, bytes, &place);
+	enum roce_status status = find_memory(host, rkey, ROCE_RIGHT_READ, addr, bytes, &place);
 
 	if (!status && !place.file && stage_ends_at(place.addr) &&
-	    !find(host, rkey, ROCE_RIGHT_READ, addr, STAGE_AHEAD_BYTES, &place))
+	    !find_memory(host, rkey, ROCE_RIGHT_READ, addr, STAGE_AHEAD_BYTES, &place))
 		return stage_read(place.addr, bytes, STAGE_AHEAD_BYTES, to) ? ROCE_REM_OP :
 									      ROCE_SUCCESS;
 	if (!status && !place.file)
@@ -167,7 +167,7 @@ static enum roce_status write_memory(void *host, uint32_t rkey, uint64_t addr, c
 				     uint32_t bytes)
 {
 	struct mr_place place;
-	enum roce_status status = find(host, rkey, ROCE_RIGHT_WRITE, addr, bytes, &place);
+	enum roce_status status = find_memory(host, rkey, ROCE_RIGHT_WRITE, addr, bytes, &place);
 
 	return status ? status : copy_place(host, true, &place, (void *)from, bytes);
 }
@@ -193,8 +193,8 @@ static enum roce_status update(void *host, const struct roce_packet *request, ui
 {
 	struct qp *qp = host;
 	struct mr_place place;
-	enum roce_status status = find(qp, request->rkey, ROCE_RIGHT_ATOMIC, request->addr,
-				       sizeof(*original), &place);
+	enum roce_status status = find_memory(qp, request->rkey, ROCE_RIGHT_ATOMIC, request->addr,
+					      sizeof(*original), &place);
 	uint64_t new;
 
 	if (status)

@@ -12,7 +12,7 @@
 
 enum { WAITING_MAX = 64, PACKET_MAX = 512, DETH_BYTES = 8 };
 
-static bool tell(struct softnic_work *work);
+static bool pass_to_listener(struct softnic_work *work);
 
 /* MADs until the engine tells the listener, in the order of arrival. */
 static struct {
@@ -24,7 +24,7 @@ static struct {
 	} mads[WAITING_MAX];
 	uint32_t first, count;
 	struct softnic_work work;
-} waiting = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = { .fn = tell } };
+} waiting = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = { .fn = pass_to_listener } };
 
 static uint32_t (*listener)(const struct wire_mad *mad);
 static uint32_t next_psn; /* under wire.lock */
@@ -55,7 +55,7 @@ static bool take_waiting(struct waiting_mad *w)
 	return any;
 }
 
-static bool tell(struct softnic_work *work)
+static bool pass_to_listener(struct softnic_work *work)
 {
 	uint32_t (*fn)(const struct wire_mad *mad) = load_acquire(&listener);
 	struct waiting_mad w;

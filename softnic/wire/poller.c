@@ -38,11 +38,11 @@ static void watch(bool on)
 	store_relaxed(&poller.is_unwatched, !on);
 }
 
-static void look(struct softnic_timer *timer)
+static void watch_if_idle(struct softnic_timer *timer)
 {
 	pthread_mutex_lock(&poller.lock);
 	if (poller.has_polled) {
-		softnic_timer_arm(timer, LOOK_NS, look);
+		softnic_timer_arm(timer, LOOK_NS, watch_if_idle);
 	} else {
 		store_relaxed(&poller.is_hot, false);
 		watch(true);
@@ -58,7 +58,7 @@ void poller_ready(void *port, uint32_t events)
 		refused_take(wire_socket((uint16_t)(uintptr_t)port));
 	if (receive_batch((uint16_t)(uintptr_t)port) && !poller.is_hot) {
 		store_relaxed(&poller.is_hot, true);
-		softnic_timer_arm(&poller.timer, LOOK_NS, look);
+		softnic_timer_arm(&poller.timer, LOOK_NS, watch_if_idle);
 	}
 	pthread_mutex_unlock(&poller.lock);
 }

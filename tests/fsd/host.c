@@ -26,7 +26,7 @@ static uint64_t room(void *arg)
 	return ((struct host *)arg)->room;
 }
 
-static int tell(void *arg, void *peer, const void *message, size_t length)
+static int send_message(void *arg, void *peer, const void *message, size_t length)
 {
 	struct fsd_peer *p = peer;
 
@@ -71,7 +71,9 @@ static uint64_t clock_ns(void *arg)
 
 void host_init(struct host *host, uint64_t bytes, uint64_t chunk_bytes)
 {
-	struct fsd_host functions = { take_chunk, room, tell, answer_call, wall, clock_ns, host };
+	struct fsd_host functions = {
+		take_chunk, room, send_message, answer_call, wall, clock_ns, host,
+	};
 	struct fsd_options options = { .bytes_max = bytes, .chunk_bytes = chunk_bytes };
 
 	memset(host, 0, sizeof(*host));

@@ -59,7 +59,7 @@ static bool is_weirs(unsigned long address)
 	return false;
 }
 
-static unsigned int find(const unsigned long *stack, unsigned int nr, unsigned long address)
+static unsigned int find_address(const unsigned long *stack, unsigned int nr, unsigned long address)
 {
 	unsigned int i = 0;
 
@@ -78,9 +78,9 @@ static bool is_for_weir(const struct pt_regs *regs)
 	unsigned long stack[DEPTH];
 	unsigned int nr = stack_trace_save(stack, DEPTH, 0), i, end;
 
-	i = find(stack, nr, caller);
+	i = find_address(stack, nr, caller);
 	if (i == nr)
-		i = find(stack, nr, instruction_pointer((struct pt_regs *)regs));
+		i = find_address(stack, nr, instruction_pointer((struct pt_regs *)regs));
 	if (near && is_weirs(caller))
 		return true;
 	for (end = min(nr, i + near); i < end; i++) {

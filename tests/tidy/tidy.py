@@ -8,7 +8,8 @@ Checks the source tree at ROOT: includes point in the direction of the arrows; e
 file states its licence; no file names a place that exists on one machine only; no folder
 hides a target of make; only lib/conn connects QPs; a struct tag names one layout; lines have
 at most 100 columns; a public function begins with the noun of its file; a room has at most 26
-files; CONTRIBUTING.md lists each folder; commit subjects are short and imperative.
+files; a header's guard spells its path; no static function has a name without an object; tests/
+mirrors the tree; CONTRIBUTING.md lists each folder; commit subjects are short and imperative.
 The OBJECTs (or archives) are those of the core, of wire/ and of softnic/roce. They may use only
 what the kernel has too.
 Prints each violation as FILE:LINE, with what is wrong and what to do.
@@ -62,6 +63,16 @@ CONNECTS = re.compile(
 
 COLUMNS_MAX = 100
 ROOM_FILES_MAX = 26
+
+# A static function of this name shows in a backtrace, ftrace or perf, and says nothing there.
+VAGUE = re.compile(r"^static .*?\b(find|look|tell)\(")
+
+GUARD = re.compile(r"^#ifndef (\w+_H)\n#define \1$", re.MULTILINE)
+
+# Folders of tests/ without a folder of the same path: what tests share, and tests of all rooms.
+TEST_ROOMS = {"tests/fuzz", "tests/kernel/host", "tests/lib/abi", "tests/model", "tests/pool",
+              "tests/softnic/campaign", "tests/softnic/conformance", "tests/softnic/programs",
+              "tests/support", "tests/tidy", "tests/vm"}
 
 # The first commit after this one begins the rule of short imperative subjects.
 SUBJECTS_SINCE = "4436792"
@@ -200,6 +211,25 @@ def check_columns(name, lines):
             yield number, f"{columns} columns: a line has at most {COLUMNS_MAX}"
 
 
+def check_static_names(name, lines):
+    if not name.endswith((".c", ".h")):
+        return
+    for number, line in enumerate(lines, 1):
+        match = VAGUE.match(line)
+        if match:
+            yield number, f"{match[1]}(): name the object, as in {match[1]}_region()"
+
+
+def check_guard(name, text):
+    """A copied header with its old guard would hide the other header."""
+    if not name.endswith(".h") or name.startswith("docs/"):
+        return
+    path = re.sub(r"\W", "_", name.removeprefix("include/weir/")).upper()
+    match = GUARD.search(text)
+    if match and match[1] not in (path, f"WEIR_{path}"):
+        yield line_of(text, match), f"the guard {match[1]}: the path asks for WEIR_{path}"
+
+
 def line_of(text, match):
     return text.count("\n", 0, match.start()) + 1
 
@@ -245,6 +275,15 @@ def check_rooms(names):
     for room, count in rooms.items():
         if count > ROOM_FILES_MAX:
             yield room, 0, f"{count} sources: a room has at most {ROOM_FILES_MAX}; make two of it"
+
+
+def check_mirror(root, names):
+    """A reader finds the tests of a folder below the same path in tests/."""
+    folders = {pathlib.PurePath(name).parent.as_posix() for name in names
+               if name.startswith("tests/") and name.endswith((".c", ".h", ".py"))} - {"tests"}
+    for folder in sorted(folders - TEST_ROOMS):
+        if not (root / folder.removeprefix("tests/")).is_dir():
+            yield folder, 0, "no folder of the tree has this path: move the tests"
 
 
 def check_floor_plan(root, names):
@@ -309,6 +348,8 @@ def check_file(root, name, text, public):
     yield from check_places(lines)
     yield from check_makefile(name, lines)
     yield from check_columns(name, lines)
+    yield from check_static_names(name, lines)
+    yield from check_guard(name, text)
     yield from check_nouns(name, text, public)
 
 
@@ -338,7 +379,8 @@ def main(root, objects):
     wrong = [f"{name}:{number}: {what}" for name, text in texts.items()
              for number, what in check_file(root, name, text, public)]
     wrong += [f"{place}:{number}: {what}" for place, number, what in (
-        *check_tags(texts), *check_rooms(texts), *check_floor_plan(root, texts),
+        *check_tags(texts), *check_rooms(texts), *check_mirror(root, texts),
+        *check_floor_plan(root, texts),
         *check_subjects(root))]
     if objects:
         wrong += check_purity(objects)

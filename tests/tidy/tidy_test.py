@@ -108,6 +108,18 @@ PLANTED = [
     ),
     ("a line of 101 columns", "lib/a.c", SPDX + "/* " + "x" * 98 + " */\n", "104 columns"),
     (
+        "a static function that says nothing in a backtrace",
+        "lib/base/ring.c",
+        SPDX + "static int find(int a)\n{\n}\n",
+        "find_region()",
+    ),
+    (
+        "a guard of another header",
+        "lib/base/ring.h",
+        SPDX + "#ifndef WEIR_LIB_BASE_RUNG_H\n#define WEIR_LIB_BASE_RUNG_H\n#endif\n",
+        "asks for WEIR_LIB_BASE_RING_H",
+    ),
+    (
         "a function with another file's noun",
         "lib/base/ring.c",
         SPDX + "int weir_window_take(struct weir_window *w)\n{\n}\n",
@@ -121,6 +133,8 @@ PLANTED_APART = [
      "lib/b.h:2: the tag twin names a layout in lib/a.c too"),
     ("a folder that CONTRIBUTING.md does not list", "attic/a.c", SPDX,
      "CONTRIBUTING.md:1: attic/ is missing"),
+    ("tests of a folder that is gone", "tests/loft/a_test.c", SPDX,
+     "tests/loft:0: no folder of the tree has this path"),
     ("a folder that is gone", "CONTRIBUTING.md",
      "".join(f"| `{folder}/` | |\n" for folder in (*LISTED, "gone")),
      "CONTRIBUTING.md:7: there is no folder gone/"),

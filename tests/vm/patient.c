@@ -62,7 +62,7 @@ static void *work(void *region)
 }
 
 /* Prints how the channels' state has changed since the last call. */
-static void look(struct weir_session *session)
+static void check_session(struct weir_session *session)
 {
 	static bool was_broken;
 	struct weir_session_info info;
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	printf("writes and reads\n");
 	must(!pthread_create(&worker, NULL, work, region), "thread", "none");
 	while (!atomic_load(&gone)) {
-		look(session);
+		check_session(session);
 		usleep(LOOK_US);
 	}
 	must(atomic_load(&rests), "the donor", "was gone too early");

@@ -3,8 +3,8 @@
  * weir perf exchange: the cost of messages confirmed by bitmaps, by immediates, and over TCP. The
  * center is a process, and each peer is another. They write their counts to shared memory.
  */
-#ifndef WEIR_APPS_PERF_EXCHANGE_H
-#define WEIR_APPS_PERF_EXCHANGE_H
+#ifndef WEIR_APPS_PERF_EXCHANGE_EXCHANGE_H
+#define WEIR_APPS_PERF_EXCHANGE_EXCHANGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -218,7 +218,7 @@ static uint64_t close_all(struct weir_session *session, bool was_lent[])
 }
 
 /* Lanes that gained little are lent less often. */
-static void judge(struct weir_session_lanes *lanes, uint64_t requests)
+static void set_pause(struct weir_session_lanes *lanes, uint64_t requests)
 {
 	if (requests >= GAIN_MIN)
 		lanes->pause = 0;
@@ -235,7 +235,7 @@ static void recall(struct weir_session *session)
 	unsigned int i;
 
 	weir_list_del(&lanes->link);
-	judge(lanes, close_all(session, was_lent));
+	set_pause(lanes, close_all(session, was_lent));
 	for (i = 0; i < lanes->count; i++) {
 		if (was_lent[i])
 			take_back(session, &lanes->lane[i]);

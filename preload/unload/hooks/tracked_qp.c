@@ -23,7 +23,7 @@ static struct tracked_qp **chain_of(uint32_t qpn)
 }
 
 /* Context: with table_lock. */
-static struct tracked_qp *find(const struct ibv_context *context, uint32_t qpn)
+static struct tracked_qp *find_locked(const struct ibv_context *context, uint32_t qpn)
 {
 	struct tracked_qp *w = *chain_of(qpn);
 
@@ -37,7 +37,7 @@ struct tracked_qp *tracked_qp_find(const struct ibv_context *context, uint32_t q
 	struct tracked_qp *w;
 
 	pthread_rwlock_rdlock(&table_lock);
-	w = find(context, qpn);
+	w = find_locked(context, qpn);
 	pthread_rwlock_unlock(&table_lock);
 	return w;
 }
@@ -318,7 +318,7 @@ void tracked_qp_polled(const struct ibv_cq *cq, struct ibv_wc *wc)
 	if (wc->status == IBV_WC_SUCCESS && wc->opcode & IBV_WC_RECV)
 		return;
 	pthread_rwlock_rdlock(&table_lock);
-	w = find(cq->context, wc->qp_num);
+	w = find_locked(cq->context, wc->qp_num);
 	if (w)
 		note_polled(w, cq, wc);
 	pthread_rwlock_unlock(&table_lock);

@@ -89,7 +89,7 @@ void daemon_stop(struct daemon *d)
 	unlink(d->config);
 }
 
-static struct weir_mux_ipc_reply look(int fd, struct weir_mux_ipc_request ask)
+static struct weir_mux_ipc_reply query(int fd, struct weir_mux_ipc_request ask)
 {
 	struct weir_mux_ipc_reply answer;
 
@@ -104,7 +104,7 @@ static struct weir_mux_ipc_tenant tenant_is(int fd, pid_t pid)
 	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_TENANT };
 	struct weir_mux_ipc_reply answer;
 
-	while (!(answer = look(fd, ask)).status) {
+	while (!(answer = query(fd, ask)).status) {
 		if (answer.tenant.pid == (uint32_t)pid)
 			return answer.tenant;
 		ask.nr = answer.tenant.nr;
@@ -131,7 +131,7 @@ unsigned int daemon_weighs(const struct daemon *d, pid_t pid, uint32_t nr)
 
 	assert_true(fd >= 0);
 	ask.nr = tenant_is(fd, pid).nr;
-	answer = look(fd, ask);
+	answer = query(fd, ask);
 	close(fd);
 	return !answer.status && answer.flow.nr == nr ? answer.flow.weight : 0;
 }
@@ -147,7 +147,7 @@ void daemon_shows(const struct daemon *d, pid_t pid, struct weir_mux_ipc_tenant 
 	*tenant = tenant_is(fd, pid);
 	assert_int_not_equal(tenant->nr, 0);
 	ask.nr = tenant->nr;
-	answer = look(fd, ask);
+	answer = query(fd, ask);
 	close(fd);
 	assert_int_equal(answer.status, 0);
 	*flow = answer.flow;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The part of cmocka that the core's tests use, in the kernel; implemented in run.c. */
-#ifndef WEIR_TESTS_KERNEL_CMOCKA_H
-#define WEIR_TESTS_KERNEL_CMOCKA_H
+#ifndef WEIR_TESTS_KERNEL_HOST_CMOCKA_H
+#define WEIR_TESTS_KERNEL_HOST_CMOCKA_H
 
 #include <linux/completion.h>
 #include <linux/kernel.h>

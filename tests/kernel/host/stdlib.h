@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The part of stdlib.h that the core's tests need in the kernel. */
-#ifndef WEIR_TESTS_KERNEL_STDLIB_H
-#define WEIR_TESTS_KERNEL_STDLIB_H
+#ifndef WEIR_TESTS_KERNEL_HOST_STDLIB_H
+#define WEIR_TESTS_KERNEL_HOST_STDLIB_H
 
 #include <linux/mm.h>
 #include <linux/slab.h>

@@ -124,7 +124,7 @@ int cuMemAlloc_v2(uint64_t *at, size_t bytes)
 	return status;
 }
 
-static struct allocation *find(uint64_t at)
+static struct allocation *find_allocation(uint64_t at)
 {
 	int i;
 
@@ -173,7 +173,7 @@ int cuPointerSetAttribute(const void *value, int attribute, uint64_t at)
 	struct allocation *a;
 
 	pthread_mutex_lock(&lock);
-	a = find(at);
+	a = find_allocation(at);
 	if (a && attribute == SYNC_MEMOPS)
 		a->is_sync = *(const unsigned int *)value;
 	pthread_mutex_unlock(&lock);
@@ -185,7 +185,7 @@ int cuPointerGetAttribute(void *value, int attribute, uint64_t at)
 	const struct allocation *a;
 
 	pthread_mutex_lock(&lock);
-	a = find(at);
+	a = find_allocation(at);
 	if (a && attribute == SYNC_MEMOPS)
 		*(unsigned int *)value = a->is_sync;
 	pthread_mutex_unlock(&lock);
@@ -198,7 +198,7 @@ int cuMemFree_v2(uint64_t at)
 
 	pthread_mutex_lock(&lock);
 	work_all();
-	a = find(at);
+	a = find_allocation(at);
 	if (a) {
 		munmap(a->far, a->bytes);
 		munmap(a->near, a->bytes);
@@ -212,7 +212,7 @@ int cuMemFree_v2(uint64_t at)
 /* The accessible address; host addresses map to themselves. NULL: beyond the end. */
 static char *near_of(uint64_t at, size_t bytes)
 {
-	const struct allocation *a = find(at);
+	const struct allocation *a = find_allocation(at);
 
 	if (!a)
 		return (char *)(uintptr_t)at;
@@ -255,7 +255,7 @@ int cuMemcpy(uint64_t to, uint64_t from, size_t bytes)
 	near_to = near_of(to, bytes);
 	near_from = near_of(from, bytes);
 	if (near_to && near_from && depth)
-		copy(near_to, near_from, bytes, find(to), find(from));
+		copy(near_to, near_from, bytes, find_allocation(to), find_allocation(from));
 	pthread_mutex_unlock(&lock);
 	return near_to && near_from && depth ? 0 : ERROR_VALUE;
 }
@@ -266,7 +266,7 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t at, size_t bytes, int t
 	const struct allocation *a;
 
 	pthread_mutex_lock(&lock);
-	a = find(at);
+	a = find_allocation(at);
 	if (a)
 		*(int *)handle = dup(a->fd);
 	pthread_mutex_unlock(&lock);

@@ -43,12 +43,12 @@ static void skip_where_no_child_has_threads(void)
 #endif
 }
 
-static void tell(int fd, const void *what, size_t size)
+static void send_all(int fd, const void *what, size_t size)
 {
 	assert_int_equal(write(fd, what, size), size);
 }
 
-static void hear(int fd, void *what, size_t size)
+static void receive_all(int fd, void *what, size_t size)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };
 
@@ -87,13 +87,13 @@ static void be_target(int fd)
 	pair_open(&pair);
 	assert_true(pair_connect(&pair, NULL));
 	here = place_of(&pair, 1);
-	tell(fd, &here, sizeof(here));
-	hear(fd, &there, sizeof(there));
+	send_all(fd, &here, sizeof(here));
+	receive_all(fd, &there, sizeof(there));
 	pair_lead_to(&pair, 1, there.qpn);
-	tell(fd, &here, sizeof(here));
-	hear(fd, &go, sizeof(go));
+	send_all(fd, &here, sizeof(here));
+	receive_all(fd, &go, sizeof(go));
 	await_service();
-	tell(fd, pair.bytes + PAIR_BYTES, SMALL);
+	send_all(fd, pair.bytes + PAIR_BYTES, SMALL);
 	_exit(0);
 }
 
@@ -123,10 +123,10 @@ static void target_open(struct target_process *t)
 	close(fds[1]);
 	pair_open(&t->pair);
 	assert_true(pair_connect(&t->pair, NULL));
-	hear(t->fd, &t->there, sizeof(t->there));
+	receive_all(t->fd, &t->there, sizeof(t->there));
 	here = place_of(&t->pair, 0);
-	tell(t->fd, &here, sizeof(here));
-	hear(t->fd, &t->there, sizeof(t->there));
+	send_all(t->fd, &here, sizeof(here));
+	receive_all(t->fd, &t->there, sizeof(t->there));
 	pair_lead_to(&t->pair, 0, t->there.qpn);
 	wr = target_write(t, &sge);
 	memset(t->pair.bytes, 0x11, SMALL);
@@ -142,8 +142,8 @@ static void target_close(struct target_process *t)
 
 	memset(expected, 0x11, SMALL);
 	assert_int_equal(kill(t->pid, SIGCONT), 0);
-	tell(t->fd, "g", 1);
-	hear(t->fd, found, sizeof(found));
+	send_all(t->fd, "g", 1);
+	receive_all(t->fd, found, sizeof(found));
 	assert_memory_equal(found, expected, SMALL);
 	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
 	assert_int_equal(status, 0);

@@ -125,7 +125,7 @@ static void put(struct unload_tx *tx)
 }
 
 /* The peer has copied all writes except the last @open. */
-static void tell(struct unload_tx *tx, uint16_t open)
+static void set_open(struct unload_tx *tx, uint16_t open)
 {
 	const struct wire_unload_return r = { .done = (uint16_t)(tx->buffer.slots.next - open) };
 
@@ -136,7 +136,7 @@ static void settle(struct unload_tx *tx)
 {
 	uint8_t pause_ms;
 
-	tell(tx, 0);
+	set_open(tx, 0);
 	assert_int_equal(unload_tx_wait(tx, 0, &pause_ms), 0);
 	assert_int_equal(unload_tx_outstanding(tx), 0);
 }
@@ -160,7 +160,7 @@ static void a_target_that_copies_nothing_for_long_is_given_up(void **state)
 		put(&tx);
 	assert_true(tend(&tx, begin_ns));
 	assert_true(tend(&tx, begin_ns + PATIENCE_NS - 1));
-	tell(&tx, 2);
+	set_open(&tx, 2);
 	assert_true(tend(&tx, begin_ns + PATIENCE_NS));
 	assert_true(tend(&tx, begin_ns + 2 * PATIENCE_NS - 1));
 	assert_false(tx.has_failed);
@@ -207,7 +207,7 @@ static void a_target_that_has_copied_some_is_not_given_up(void **state)
 	assert_true(tend(&tx, begin_ns));
 	for (i = 0; i < NUMBERS; i++) {
 		put(&tx);
-		tell(&tx, 1);
+		set_open(&tx, 1);
 		assert_int_equal(unload_tx_wait(&tx, 1, &pause_ms), 0);
 	}
 	assert_int_equal(unload_tx_outstanding(&tx), 1);

@@ -12,8 +12,8 @@
  * A seed repeats the operations and transport of each lane, the faults of each worker, and the
  * disturbances from outside, but not the interleaving of lanes nor the time of a disturbance.
  */
-#ifndef CAMPAIGN_H
-#define CAMPAIGN_H
+#ifndef WEIR_TESTS_SOFTNIC_CAMPAIGN_CAMPAIGN_H
+#define WEIR_TESTS_SOFTNIC_CAMPAIGN_CAMPAIGN_H
 
 #include <stdbool.h>
 #include <stddef.h>

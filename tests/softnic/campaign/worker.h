@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#ifndef CAMPAIGN_WORKER_H
-#define CAMPAIGN_WORKER_H
+#ifndef WEIR_TESTS_SOFTNIC_CAMPAIGN_WORKER_H
+#define WEIR_TESTS_SOFTNIC_CAMPAIGN_WORKER_H
 
 #include <errno.h>
 #include <stdio.h>

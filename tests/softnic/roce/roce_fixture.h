@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Two queue pairs, A and B, and their hosts. A test carries the packets itself. */
-#ifndef WEIR_TESTS_SOFTNIC_ROCE_FIXTURE_H
-#define WEIR_TESTS_SOFTNIC_ROCE_FIXTURE_H
+#ifndef WEIR_TESTS_SOFTNIC_ROCE_ROCE_FIXTURE_H
+#define WEIR_TESTS_SOFTNIC_ROCE_ROCE_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
