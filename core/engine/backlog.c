@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Barriers divide requests into epochs, and the order tree holds one epoch at a time. Each request
- * stores its epoch as a number, not a pointer to the barrier. A cancelled or expired barrier
+ * Barriers divide requests into runs, and the order tree holds one run at a time. Each request has
+ * the number of barriers before it, and no pointer to a barrier. A cancelled or expired barrier
  * therefore still separates the requests around it.
  */
 #include "core/engine/backlog.h"
@@ -16,8 +16,8 @@ void weir_backlog_init(struct weir_backlog *b, uint64_t seed)
 	weir_list_init(&b->in_doubt);
 	weir_list_init(&b->done);
 	weir_list_init(&b->deadlines);
-	b->epoch = 0;
-	b->epochs = 0;
+	b->barriers_passed = 0;
+	b->barriers = 0;
 	b->live = 0;
 }
 
@@ -56,9 +56,9 @@ static void init_req(struct weir_backlog *b, struct weir_req *req)
 void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 {
 	init_req(b, req);
-	req->epoch = req->op == WEIR_OP_BARRIER ? b->epochs++ : b->epochs;
+	req->barriers = req->op == WEIR_OP_BARRIER ? b->barriers++ : b->barriers;
 
-	if (req->op != WEIR_OP_BARRIER && req->epoch == b->epoch) {
+	if (req->op != WEIR_OP_BARRIER && req->barriers == b->barriers_passed) {
 		admit(b, req);
 		return;
 	}
@@ -69,7 +69,8 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req)
 {
 	init_req(b, req);
-	req->epoch = b->epoch = b->epochs; /* no barrier is left to hold anything back */
+	/* No barrier is left to hold anything back. */
+	req->barriers = b->barriers_passed = b->barriers;
 	admit(b, req);
 	weir_list_del(&req->link);
 	req->state = WEIR_REQ_IN_FLIGHT;
@@ -198,13 +199,13 @@ void weir_backlog_pass_barriers(struct weir_backlog *b)
 	while (!weir_list_is_empty(&b->behind_barrier)) {
 		struct weir_req *req = weir_backlog_first(&b->behind_barrier);
 
-		if (b->live && (req->op == WEIR_OP_BARRIER || req->epoch != b->epoch))
+		if (b->live && (req->op == WEIR_OP_BARRIER || req->barriers != b->barriers_passed))
 			return;
 		if (req->op == WEIR_OP_BARRIER) {
 			finish_req(b, req);
 			continue;
 		}
-		b->epoch = req->epoch;
+		b->barriers_passed = req->barriers;
 		weir_list_del(&req->link);
 		admit(b, req);
 	}

@@ -19,8 +19,8 @@
  * @in_doubt: requests with a lost WR that may still take effect
  * @done: requests to hand back, in order
  * @deadlines: requests with a deadline, sorted
- * @epoch: epoch of the requests past the barriers
- * @epochs: barriers submitted so far, which is the epoch of the next request
+ * @barriers_passed: barriers before the requests that may be in the order tree
+ * @barriers: barriers submitted so far
  * @live: requests past the barriers and not done
  */
 struct weir_backlog {
@@ -31,8 +31,8 @@ struct weir_backlog {
 	struct weir_list in_doubt;
 	struct weir_list done;
 	struct weir_list deadlines;
-	uint64_t epoch;
-	uint64_t epochs;
+	uint64_t barriers_passed;
+	uint64_t barriers;
 	uint64_t live;
 };
 

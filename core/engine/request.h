@@ -68,7 +68,7 @@ struct weir_sge {
  * @order: the remote range in the order
  * @link: in at most one queue: behind a barrier, ready, in doubt, or done
  * @deadline_link: in the list of deadlines
- * @epoch: barriers submitted before this request
+ * @barriers: barriers submitted before this request
  * @posted: bytes given to WRs
  * @wrs: WRs in flight
  * @in_doubt: bit n: a WR lost on channel n may still take effect
@@ -99,7 +99,7 @@ struct weir_req {
 	struct weir_order_node order;
 	struct weir_list link;
 	struct weir_list deadline_link;
-	uint64_t epoch;
+	uint64_t barriers;
 	uint64_t posted;
 	uint32_t wrs;
 	uint32_t in_doubt;

@@ -240,6 +240,14 @@ def all_charts(source):
         Panel("rate", rows, ["case"], "requests_per_s", "way", label="requests/s", log=True),
         Panel("context switches", rows, ["case"], "context_switches", "way", label="a request")]
 
+    rows = table("threads")
+    for row in rows:
+        row["case"] = f"{row['threads']} x {row['depth']}, {row['requests']}"
+    yield "threads", [
+        Panel("rate / verbs", [row for row in rows if row["way"] != "verbs"], ["case"],
+              "share_of_verbs", "way", label="above 1 is better", mark=1),
+        Panel("CPU time", rows, ["case"], "cpu_us", "way", label="us a request", log=True)]
+
     rows = table("swap-time")
     for row in rows:
         row["case"] = f"{row['program']}, {row['limit_percent']} %"

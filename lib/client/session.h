@@ -67,6 +67,22 @@ enum weir_session_state {
 };
 
 /**
+ * enum weir_session_driver - the thread that polls a session's completion queues
+ *
+ * With options.no_thread the WAITERS drive their session: one of them leads, and sleeps on epoll_fd
+ * for all. Otherwise the session has a THREAD of its own. Sessions with WEIR_POLLING_SCQ share the
+ * SCQ_THREAD of their completion queue. A session that closes is SCQ_LEAVING until that thread has
+ * ended its turn: the thread begins no other, but still wakes waiters. A session that opens or is
+ * CLOSED has only its WAITERS.
+ */
+enum weir_session_driver {
+	WEIR_SESSION_WAITERS,
+	WEIR_SESSION_THREAD,
+	WEIR_SESSION_SCQ_THREAD,
+	WEIR_SESSION_SCQ_LEAVING,
+};
+
+/**
  * struct weir_session - one client's connections to one donor
  * @options: with the defaults filled in; @device: a copy, which @options points to
  * @nic: the session's device
@@ -77,7 +93,8 @@ enum weir_session_state {
  * @address: of the donor; @peer: the same as "address:port"
  * @cqs, @nr_cqs: send CQs of the channels: @own_cqs, or the NIC's; the last one belongs to @unload
  *	alone
- * @scq, @scq_due: in the NIC's lists, with WEIR_POLLING_SCQ; @driven: by its thread
+ * @scq, @scq_due: in the NIC's lists, with WEIR_POLLING_SCQ
+ * @driver: who polls; written with the lock while other threads may use the session
  * @comp: receives the events of all CQs of the session
  * @recv_cq: for channel 0's messages; @recv_armed as in struct weir_cq
  * @cm: event channel of the connection manager
@@ -85,8 +102,7 @@ enum weir_session_state {
  * @kick_fd: an eventfd, to wake the thread that sleeps on @epoll_fd
  * @lead_fd: an eventfd, to wake the leading waiter that sleeps on @epoll_fd; without a thread only
  * @timer_fd: @timer_ns is when it fires, UINT64_MAX if never
- * @thread: the session's own, unless options.no_thread or the SCQ thread drives the session;
- *	@has_thread: either thread does
+ * @thread: the session's own, if @driver is WEIR_SESSION_THREAD
  * @reconnect_thread, @reconnect_wait: the reconnecting thread, if any, and its wait queue
  * @keepalive: detects a vanished donor host
  * @state: written with the lock, atomic to read
@@ -94,13 +110,13 @@ enum weir_session_state {
  * @is_watched: the thread polls now: no other thread need arm
  * @idle_time, @op_idle_time, @call_idle_time: idle times of the thread, of waits for requests,
  *	and of waits for messages
- * @spinners: waiters that poll now; atomic. @spun: a waiter has waited since the thread last
+ * @spinners: waiters that poll now; atomic. @has_spun: a waiter has waited since the thread last
  *	checked; atomic
  * @sleepers: waiters that sleep
- * @stayers: waiters that do not sleep, and so will poll. @owed: since the CQs were armed, a thread
- *	that will not poll has submitted
+ * @stayers: waiters that do not sleep, and so will poll
+ * @is_owed: since the CQs were armed, a thread that will not poll has submitted
  * @polled_wrs: work requests posted before the last poll of the CQs
- * @leading: a waiter sleeps on @epoll_fd; without a thread only. @lead: woken when it stops
+ * @has_leader: a waiter sleeps on @epoll_fd; without a thread only. @lead: woken when it stops
  * @dispatching: threads that run callbacks; @posting: links posted to without the lock; @idle:
  *	woken when there are no more of either
  * @done: requests with callbacks to run; @to_notify: chain of requests to report to their queues;
@@ -136,7 +152,7 @@ struct weir_session {
 	unsigned int nr_cqs;
 	struct weir_cq own_cqs[WEIR_CHANNEL_MAX];
 	struct weir_list scq, scq_due;
-	bool driven;
+	enum weir_session_driver driver;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *recv_cq;
 	bool recv_armed;
@@ -148,7 +164,6 @@ struct weir_session {
 	uint64_t timer_ns;
 
 	pthread_t thread;
-	bool has_thread;
 	pthread_t reconnect_thread;
 	bool has_reconnect_thread;
 	struct weir_waitqueue reconnect_wait;
@@ -160,12 +175,12 @@ struct weir_session {
 	bool is_watched;
 	struct weir_idle_time idle_time, op_idle_time, call_idle_time;
 	unsigned int spinners;
-	bool spun;
+	bool has_spun;
 	unsigned int sleepers;
 	unsigned int stayers;
-	bool owed;
+	bool is_owed;
 	uint64_t polled_wrs;
-	bool leading;
+	bool has_leader;
 	struct weir_waitqueue lead;
 
 	unsigned int dispatching, posting;
@@ -194,6 +209,12 @@ struct weir_session {
 	struct weir_counters *counters;
 	struct weir_trace trace;
 };
+
+/* Whether a thread of the library drives the session. Otherwise waiters must. */
+static inline bool weir_session_has_thread(const struct weir_session *session)
+{
+	return session->driver != WEIR_SESSION_WAITERS;
+}
 
 /**
  * weir_session_connect() - bring up one channel, from address to proof

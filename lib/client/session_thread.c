@@ -22,9 +22,9 @@
 /* Return: true if waiters poll, or have polled, for the events that would wake the thread. */
 static bool may_nap(struct weir_session *session)
 {
-	bool spun = __atomic_exchange_n(&session->spun, false, __ATOMIC_ACQ_REL);
+	bool has_spun = __atomic_exchange_n(&session->has_spun, false, __ATOMIC_ACQ_REL);
 
-	return (spun || __atomic_load_n(&session->spinners, __ATOMIC_ACQUIRE)) &&
+	return (has_spun || __atomic_load_n(&session->spinners, __ATOMIC_ACQUIRE)) &&
 	       !session->sleepers;
 }
 
@@ -137,15 +137,15 @@ int weir_session_thread_start(struct weir_session *session, struct weir_error *e
 	weir_pump_step(session, 0, true);
 	if (session->options.no_thread)
 		return 0;
-	session->has_thread = true;
 	if (session->options.polling == WEIR_POLLING_SCQ) {
 		weir_scq_start_driving(session);
 		return 0;
 	}
+	session->driver = WEIR_SESSION_THREAD;
 	rc = weir_thread_create(&session->thread, "weir-session", run_session_thread, session,
 				error);
 	if (rc)
-		session->has_thread = false;
+		session->driver = WEIR_SESSION_WAITERS;
 	return rc;
 }
 
@@ -156,7 +156,7 @@ void weir_session_thread_stop(struct weir_session *session)
 									WEIR_SESSION_CLOSING);
 	session->down_due = false;
 	weir_session_unlock(session);
-	if (!session->has_thread)
+	if (!weir_session_has_thread(session))
 		return;
 	if (session->options.polling == WEIR_POLLING_SCQ) {
 		weir_scq_stop_driving(session);
@@ -164,5 +164,5 @@ void weir_session_thread_stop(struct weir_session *session)
 		weir_pump_kick(session);
 		pthread_join(session->thread, NULL);
 	}
-	session->has_thread = false;
+	session->driver = WEIR_SESSION_WAITERS;
 }

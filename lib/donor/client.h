@@ -28,7 +28,7 @@ struct weir_donor_conn;
  * Guarded by @lock:
  * @qp: channel 0's; NULL while channel 0 is broken, and once the client is gone
  * @is_gone: nothing can be sent any more
- * @epoch: number of reconnects; calls of earlier epochs get no answer
+ * @reconnects: how often the client came back; calls from before get no answer
  * @refs: free at zero
  * @queue: messages that wait for a credit or a buffer; @nr_queued counts the application's
  * @nr_calls: received calls without a sent answer
@@ -50,7 +50,7 @@ struct weir_peer {
 	pthread_mutex_t lock;
 	struct ibv_qp *qp;
 	bool is_gone;
-	unsigned int epoch;
+	unsigned int reconnects;
 	unsigned int refs;
 	struct weir_credit credit;
 	struct weir_list queue;

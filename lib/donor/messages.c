@@ -27,7 +27,7 @@ struct queued_message {
 struct weir_call {
 	struct weir_peer *client;
 	uint64_t tag;
-	unsigned int epoch;
+	unsigned int reconnects;
 	uint16_t reply; /* the kind of the answer */
 };
 
@@ -209,7 +209,7 @@ static void drop_answers(struct weir_peer *client)
 		free(queued_message);
 	}
 	client->nr_calls = 0;
-	client->epoch++;
+	client->reconnects++;
 }
 
 int weir_donor_messages_resume(struct weir_peer *client, struct ibv_qp *qp, uint16_t credits,
@@ -282,7 +282,7 @@ static int send_message(struct weir_peer *client, const struct wire_control_head
 /* @call->client->lock is held. */
 static bool is_wanted(const struct weir_call *call)
 {
-	return !call->client->is_gone && call->epoch == call->client->epoch;
+	return !call->client->is_gone && call->reconnects == call->client->reconnects;
 }
 
 bool weir_donor_messages_is_wanted(const struct weir_call *call)
@@ -375,7 +375,7 @@ static int begin_call(struct weir_peer *client, const struct wire_control_head *
 	*call = (struct weir_call){
 		.client = client,
 		.tag = head->tag,
-		.epoch = client->epoch,
+		.reconnects = client->reconnects,
 		.reply = head->kind == WIRE_APP_CALL ? WIRE_APP_REPLY : WIRE_CONTROL_REPLY,
 	};
 	client->nr_calls++;

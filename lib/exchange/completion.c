@@ -42,8 +42,9 @@ static int handle_gives(struct weir_exchange *x, uint32_t buffer, size_t length)
 
 	for (i = 0; !rc && i < message.count; i++)
 		rc = weir_slot_bitmap_tx_slot_returned(&x->out, message.slots[i]);
-	if (!rc && x->is_ending && !weir_slot_bitmap_tx_is_full(&x->out, x->end_slot))
-		x->is_end_acked = true;
+	if (!rc && x->sending == WEIR_EXCHANGE_ENDING &&
+	    !weir_slot_bitmap_tx_is_full(&x->out, x->end_slot))
+		x->sending = WEIR_EXCHANGE_ENDED;
 	return rc;
 }
 
@@ -69,8 +70,10 @@ static int handle_notice(struct weir_exchange *x, uint32_t imm)
 static int handle_imm(struct weir_exchange *x, uint32_t hint)
 {
 	if (hint == WIRE_EXCHANGE_IMM_DRAINED) {
-		x->is_end_acked = x->is_ending;
-		return x->is_ending ? 0 : -EPROTO;
+		if (x->sending == WEIR_EXCHANGE_SENDING)
+			return -EPROTO;
+		x->sending = WEIR_EXCHANGE_ENDED;
+		return 0;
 	}
 	if (hint == WIRE_EXCHANGE_IMM_WAKE) {
 		weir_slot_poll_woken(&x->slot_poll);

@@ -16,7 +16,7 @@
 int weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *given, size_t size)
 {
 	struct weir_exchange_info known = x->info, *info = &known;
-	uint64_t end = x->is_ending;
+	uint64_t end = x->sending != WEIR_EXCHANGE_SENDING;
 
 	info->mode = x->options.mode;
 	info->memory = x->options.memory;
@@ -27,7 +27,7 @@ int weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info 
 	info->peer_slot_bytes = x->peer.slot_bytes;
 	info->put = x->out.committed - end;
 	info->arrived = x->out.committed - weir_exchange_unconfirmed(x);
-	if (info->arrived > info->put || x->is_end_acked)
+	if (info->arrived > info->put || x->sending == WEIR_EXCHANGE_ENDED)
 		info->arrived = info->put;
 	info->released = x->out.freed;
 	if (end && !weir_slot_bitmap_tx_is_full(&x->out, x->end_slot))

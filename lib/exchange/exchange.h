@@ -41,6 +41,19 @@
 #define WEIR_EXCHANGE_ROOM WIRE_EXCHANGE_WANT_ROOM
 #define WEIR_EXCHANGE_ALL (WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM)
 
+/**
+ * enum weir_exchange_sending - the life of an end's own stream of slots
+ *
+ * An end is SENDING until weir_exchange_finish() commits the end slot: the end is then ENDING, and
+ * commits no more slots. Once the peer has taken the end slot, too, the end has ENDED. An error of
+ * the exchange changes none of this: see status.
+ */
+enum weir_exchange_sending {
+	WEIR_EXCHANGE_SENDING,
+	WEIR_EXCHANGE_ENDING,
+	WEIR_EXCHANGE_ENDED,
+};
+
 /* A full slot of the mirror: a copy of the header, read once on arrival. */
 struct weir_exchange_arrival {
 	uint32_t length;
@@ -108,8 +121,7 @@ struct weir_exchange_pool {
  *
  * @status: 0, or why the exchange has ended
  * @is_open_message: the last slot committed did not end a message
- * @end_slot: the end slot; valid if @is_ending
- * @is_end_acked: the peer has taken the end slot, too
+ * @sending: the state of this end's stream; @end_slot: the end slot, unless SENDING
  * @is_finished: the peer has sent an end slot; @is_end_ack_posted: our acknowledgement is in
  *	flight
  * @get_length: bytes of the current message of weir_exchange_get()
@@ -169,8 +181,9 @@ struct weir_exchange {
 	uint32_t nr_returns, *back;
 
 	int status;
-	bool is_open_message, is_ending, is_end_acked, is_finished, is_end_ack_posted;
+	enum weir_exchange_sending sending;
 	uint32_t end_slot;
+	bool is_open_message, is_finished, is_end_ack_posted;
 	size_t get_length;
 };
 

@@ -31,7 +31,7 @@ static bool is_flushed(const struct weir_exchange *x)
 static bool is_ended(const struct weir_exchange *x)
 {
 	if (weir_exchange_is_imm(x))
-		return x->is_end_acked;
+		return x->sending == WEIR_EXCHANGE_ENDED;
 	return is_flushed(x) && !weir_slot_bitmap_tx_is_full(&x->out, x->end_slot);
 }
 
@@ -78,7 +78,7 @@ int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *sl
 	unsigned int n, most;
 	int rc;
 
-	if (!max || x->is_ending)
+	if (!max || x->sending != WEIR_EXCHANGE_SENDING)
 		return -EINVAL;
 	rc = wait_room(x, timeout_ns);
 	if (rc)
@@ -186,8 +186,10 @@ int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length, 
 {
 	uint64_t deadline_ns = weir_deadline_ns(timeout_ns);
 	size_t put = 0;
-	int rc = x->is_ending || (!done && timeout_ns != WEIR_EXCHANGE_FOREVER) ? -EINVAL : 0;
+	int rc = 0;
 
+	if (x->sending != WEIR_EXCHANGE_SENDING || (!done && timeout_ns != WEIR_EXCHANGE_FOREVER))
+		rc = -EINVAL;
 	if (!rc && x->peer.is_unordered && length > x->options.slot_bytes)
 		rc = -EMSGSIZE;
 	while (!rc) {
@@ -220,7 +222,7 @@ static int put_end(struct weir_exchange *x, uint64_t timeout_ns)
 	slot = acquire(x);
 	slot.length = 0;
 	x->end_slot = slot.number;
-	x->is_ending = true;
+	x->sending = WEIR_EXCHANGE_ENDING;
 	/*
 	 * A doorbell for room alone does not ask for the peer's end. So forget the doorbell: the
 	 * next bitmap read, after our end slot is visible, rings again and finds the peer's end
@@ -250,10 +252,10 @@ int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
 	uint64_t deadline_ns = weir_deadline_ns(timeout_ns);
 	int rc = x->status;
 
-	if (!rc && !x->is_ending)
+	if (!rc && x->sending == WEIR_EXCHANGE_SENDING)
 		rc = put_end(x, timeout_ns);
 	if (!rc)
 		rc = wait_ended(x, deadline_ns);
 	/* The peer may take everything and leave before we see that. */
-	return rc == -ECONNRESET && x->is_end_acked ? 0 : rc;
+	return rc == -ECONNRESET && x->sending == WEIR_EXCHANGE_ENDED ? 0 : rc;
 }

@@ -113,7 +113,7 @@ static void submit_request(struct hunt_session *s, struct hunt_request *r)
 	hunt_expect(s->hunt, !r->refusal || rc == r->refusal,
 		    "request %u is invalid, and the engine returns %d", r->number, rc);
 	r->is_in = !rc;
-	r->epoch = s->barriers;
+	r->barriers = s->barriers;
 	s->barriers += !rc && r->asked.op == WEIR_OP_BARRIER;
 	if (rc)
 		complete_unposted(r, rc);
@@ -142,7 +142,7 @@ static bool post_by_fastpath(struct hunt_session *s, struct hunt_request *r, boo
 	weir_fastpath_start_timer(&s->engine, action.wr, hunt_now_ns(h));
 	action.channel = action.wr->channel;
 	r->is_in = true;
-	r->epoch = s->barriers;
+	r->barriers = s->barriers;
 	post_chain(s, &action);
 	return true;
 }

@@ -50,7 +50,7 @@ struct hunt_session;
  * @node: in the inbox
  * @session: the session
  * @number: index in the hunt, in inbox order
- * @epoch: barriers of the session before this request
+ * @barriers: barriers of the session before this request
  * @is_bad: the peer will refuse the request
  * @is_unregistered: the NIC will not find the local memory
  * @refusal: expected status of an invalid request, which differs from @asked; or 0
@@ -71,7 +71,7 @@ struct hunt_request {
 	struct weir_inbox_node node;
 	struct hunt_session *session;
 	uint32_t number;
-	uint32_t epoch;
+	uint32_t barriers;
 	bool is_bad;
 	bool is_unregistered;
 	int refusal;

@@ -50,7 +50,7 @@ static void watch_order(const struct hunt_request *r)
 
 		if (other == r || other->session != r->session || !other->is_in)
 			continue;
-		hunt_expect(h, other->has_ended || other->epoch >= r->epoch,
+		hunt_expect(h, other->has_ended || other->barriers >= r->barriers,
 			    "request %u passes a barrier that waits for %u", r->number,
 			    other->number);
 		if (!hunt_conflicts(other, r))

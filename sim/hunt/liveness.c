@@ -45,7 +45,7 @@ static bool has_turn(const struct hunt_request *r)
 		const struct hunt_request *before = &h->requests[i];
 
 		if (hunt_is_waiting(r->session, before) &&
-		    (before->epoch != r->epoch || hunt_overlaps(before, r)))
+		    (before->barriers != r->barriers || hunt_overlaps(before, r)))
 			return false;
 	}
 	return true;

@@ -39,8 +39,8 @@ PLANTS = {
     # Neighbours of two regions become one WR, under the key of the first.
     "region": (" || req->rkey != m->first->rkey", ""),
     # A barrier ends before the requests that it waits for.
-    "barrier": ("(req->op == WEIR_OP_BARRIER || req->epoch != b->epoch)",
-                "(req->op != WEIR_OP_BARRIER && req->epoch != b->epoch)"),
+    "barrier": ("(req->op == WEIR_OP_BARRIER || req->barriers != b->barriers_passed)",
+                "(req->op != WEIR_OP_BARRIER && req->barriers != b->barriers_passed)"),
     # A short deadline behind a long one is noticed only when the long one passes.
     "sort": ("while (before != deadlines && ", "while (0 && "),
     # A request on the fast path has no deadline.

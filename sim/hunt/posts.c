@@ -20,7 +20,7 @@ static void watch_turn(const struct hunt_request *r)
 
 		if (other == r || other->session != r->session || !other->is_in || is_over(other))
 			continue;
-		hunt_expect(h, other->epoch >= r->epoch,
+		hunt_expect(h, other->barriers >= r->barriers,
 			    "request %u is posted past a barrier that waits for %u", r->number, i);
 		hunt_expect(h, i > r->number || !hunt_conflicts(other, r),
 			    "request %u is posted before %u, which it overlaps, has ended",

@@ -18,7 +18,7 @@ bool fault_any;
 static struct {
 	pthread_mutex_t lock; /* serialises changes of options */
 	uint64_t value[OPTIONS]; /* read without the lock */
-	uint64_t epoch; /* counts settings of OPTION_ERROR_AFTER */
+	uint64_t settings; /* counts settings of OPTION_ERROR_AFTER */
 	uint64_t ops; /* WRs begun by the process */
 	uint64_t port_down_at, gone_at; /* in units of @ops */
 	uint32_t queue_pairs; /* created so far */
@@ -93,7 +93,7 @@ static void set_fault(enum softnic_option option, uint64_t to)
 
 	store_relaxed(&faults.value[option], to);
 	if (option == OPTION_ERROR_AFTER)
-		add_ordered(&faults.epoch, 1);
+		add_ordered(&faults.settings, 1);
 	else if (option == OPTION_PORT_DOWN_AFTER)
 		store_relaxed(&faults.port_down_at, at);
 	else if (option == OPTION_DEVICE_GONE_AFTER)
@@ -236,13 +236,13 @@ static void count_for_process(void)
 static void draw_faults(struct qp *qp, const struct send_wqe *wqe)
 {
 	struct qp_faults *f = &qp->faults;
-	uint64_t epoch = load_relaxed(&faults.epoch), delay_us = value(OPTION_DELAY_US);
+	uint64_t settings = load_relaxed(&faults.settings), delay_us = value(OPTION_DELAY_US);
 
-	if (f->epoch != epoch) {
-		f->epoch = epoch;
-		f->ops_at_epoch = f->ops;
+	if (f->settings != settings) {
+		f->settings = settings;
+		f->ops_at_setting = f->ops;
 	}
-	f->fails = f->ops - f->ops_at_epoch == value(OPTION_ERROR_AFTER) ||
+	f->fails = f->ops - f->ops_at_setting == value(OPTION_ERROR_AFTER) ||
 		   draw_happens(f, DRAW_ERROR, 0, value(OPTION_ERROR));
 	f->rnr = needs_receive(qp, wqe) ? rnr_tries(f) : 0;
 	f->begin_ns =

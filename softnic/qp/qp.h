@@ -140,7 +140,7 @@ struct qp_segment {
 struct qp_faults {
 	uint32_t number; /* in order of creation */
 	uint64_t ops; /* begun so far */
-	uint64_t epoch, ops_at_epoch;
+	uint64_t settings, ops_at_setting;
 	uint64_t begin_ns; /* the WR begins no earlier */
 	uint32_t rnr; /* attempts left that find no receive */
 	bool fails;

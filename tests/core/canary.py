@@ -204,7 +204,7 @@ BUGS = [
     ("a barrier does not wait", "core/engine/backlog.c",
      "if (b->live && (req->op", "if (0 && (req->op"),
     ("a cancelled barrier lets the others through", "core/engine/backlog.c",
-     "|| req->epoch != b->epoch))", "))"),
+     "|| req->barriers != b->barriers_passed))", "))"),
     ("an unposted fragment is sent from the start of the request", "core/engine/engine.c",
      "weir_backlog_unpost(&e->backlog, req, wr->offset);",
      "weir_backlog_unpost(&e->backlog, req, 0);"),

@@ -105,7 +105,7 @@ static void lend_all(struct weir_session *session)
 
 static bool may_lend(const struct weir_session *session)
 {
-	return session->options.channels > 1 && session->has_thread &&
+	return session->options.channels > 1 && weir_session_has_thread(session) &&
 	       session->state == WEIR_SESSION_OPEN && links_are_still(session) &&
 	       !weir_session_has_callbacks(session) &&
 	       weir_lane_may_lend(&session->engine, session->options.channels);

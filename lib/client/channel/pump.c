@@ -281,7 +281,7 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 
 	if (session->is_watched)
 		return events;
-	session->owed = session->posting; /* the CQs of their links are left out */
+	session->is_owed = session->posting; /* the CQs of their links are left out */
 	/* A completion between the last poll and the arming raised no event, and the poll itself
 	 * may post to CQs not yet armed. An armed CQ stays armed, so the loop ends.
 	 */
@@ -293,7 +293,7 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 
 void weir_pump_leave_to_waiters(struct weir_session *session)
 {
-	if (session->owed || !session->stayers)
+	if (session->is_owed || !session->stayers)
 		weir_pump_leave(session, false);
 }
 

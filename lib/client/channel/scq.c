@@ -74,7 +74,7 @@ static struct weir_session *next_session(struct weir_scq *scq)
 	session = weir_list_entry(scq->sessions.next, struct weir_session, scq);
 	weir_list_del(&session->scq);
 	weir_list_add_tail(&scq->sessions, &session->scq);
-	return session->driven ? session : NULL;
+	return session->driver == WEIR_SESSION_SCQ_THREAD ? session : NULL;
 }
 
 /*
@@ -247,7 +247,8 @@ void weir_scq_detach(struct weir_session *session)
 void weir_scq_start_driving(struct weir_session *session)
 {
 	weir_session_lock(session);
-	session->driven = session->is_watched = true;
+	session->driver = WEIR_SESSION_SCQ_THREAD;
+	session->is_watched = true;
 	weir_session_unlock(session);
 }
 
@@ -256,7 +257,8 @@ void weir_scq_stop_driving(struct weir_session *session)
 	struct weir_scq *scq = session->cqs[0]->scq;
 
 	weir_session_lock(session);
-	session->driven = session->is_watched = false;
+	session->driver = WEIR_SESSION_SCQ_LEAVING;
+	session->is_watched = false;
 	while (scq->current == session)
 		weir_waitqueue_wait(&scq->left, session->nic, UINT64_MAX);
 	weir_list_del(&session->scq_due);
@@ -267,7 +269,7 @@ void weir_scq_due(struct weir_session *session)
 {
 	struct weir_scq *scq = session->cqs[0]->scq;
 
-	if (!session->driven)
+	if (session->driver != WEIR_SESSION_SCQ_THREAD)
 		weir_pump_kick(session);
 	else if (weir_list_is_empty(&session->scq_due))
 		weir_list_add_tail(&scq->due, &session->scq_due);

@@ -96,7 +96,7 @@ static inline void count_wr(struct weir_counters *counters, const struct weir_wr
 /* A chain as the verbs want it. */
 struct verbs_chain {
 	struct ibv_send_wr wrs[WEIR_BATCH_MAX];
-	struct weir_unload_tx_pieces pieces[WEIR_BATCH_MAX];
+	struct weir_unload_tx_sges sges[WEIR_BATCH_MAX];
 	uint32_t count;
 };
 
@@ -111,7 +111,7 @@ static void fill_chain(struct weir_session_link *link, struct verbs_chain *chain
 	for (wr = first; wr; wr = wr->next, i++) {
 		fill_wr(&chain->wrs[i], wr);
 		if (unloads)
-			weir_unload_tx_fill(link, &chain->wrs[i], wr, &chain->pieces[i]);
+			weir_unload_tx_fill(link, &chain->wrs[i], wr, &chain->sges[i]);
 		else
 			set_send_flags(link, &chain->wrs[i], wr);
 		count_wr(counters, wr);

@@ -101,17 +101,17 @@ int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_
 }
 
 void weir_unload_tx_fill(struct weir_session_link *link, struct ibv_send_wr *out,
-			 const struct weir_wr *wr, struct weir_unload_tx_pieces *pieces)
+			 const struct weir_wr *wr, struct weir_unload_tx_sges *sges)
 {
 	uint8_t i;
 
-	pieces->remote = wr->req->remote + wr->offset;
-	pieces->sge[0] = (struct ibv_sge){ .addr = (uintptr_t)&pieces->remote,
+	sges->remote = wr->req->remote + wr->offset;
+	sges->sge[0] = (struct ibv_sge){ .addr = (uintptr_t)&sges->remote,
 					   .length = WEIR_UNLOAD_WR_HEAD };
 	for (i = 0; i < wr->nr_sge; i++)
-		pieces->sge[1 + i] =
+		sges->sge[1 + i] =
 			(struct ibv_sge){ .addr = wr->sge[i].addr, .length = wr->sge[i].length };
-	out->sg_list = pieces->sge;
+	out->sg_list = sges->sge;
 	out->num_sge = 1 + wr->nr_sge;
 	out->send_flags = IBV_SEND_INLINE;
 	weir_unload_wr_write(&link->session->unload.buffer, wr->req->rkey, out);

@@ -41,8 +41,8 @@ struct weir_unload_tx {
 	struct weir_unload_buffer buffer;
 };
 
-/* The pieces of one unloaded work request: target address and data. */
-struct weir_unload_tx_pieces {
+/* The SGEs of one unloaded work request: target address and data. */
+struct weir_unload_tx_sges {
 	uint64_t remote;
 	struct ibv_sge sge[1 + WEIR_UNLOAD_SGE_MAX];
 };
@@ -71,9 +71,9 @@ int weir_unload_tx_post_recvs(struct ibv_qp *qp);
 int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_welcome *welcome,
 		      uint32_t inline_max);
 
-/* Turns @out, filled in for @wr, into a write to the next slot. @pieces: kept until posted. */
+/* Turns @out, filled in for @wr, into a write to the next slot. @sges: kept until posted. */
 void weir_unload_tx_fill(struct weir_session_link *link, struct ibv_send_wr *out,
-			 const struct weir_wr *wr, struct weir_unload_tx_pieces *pieces);
+			 const struct weir_wr *wr, struct weir_unload_tx_sges *sges);
 
 /* Handles a completion of the link: a return or a send. */
 void weir_unload_tx_completed(struct weir_session_link *link, const struct ibv_wc *wc,

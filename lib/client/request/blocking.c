@@ -64,7 +64,7 @@ __attribute__((noinline, cold)) static int retry_until_buffer_free(const struct 
 			rc = -ETIMEDOUT;
 			break;
 		}
-		if (session->has_thread)
+		if (weir_session_has_thread(session))
 			turns = weir_bounce_pool_wait(buffers, turns, until_ns);
 		else
 			weir_pump_step(session, WAIT_MS, true);

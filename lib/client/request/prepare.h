@@ -48,7 +48,7 @@ static WEIR_ALWAYS_INLINE void weir_prepare_count(struct weir_request *request)
 	if (weir_request_has_waiter(request))
 		weir_waiter_begin(session);
 	else
-		session->owed = true;
+		session->is_owed = true;
 }
 
 static inline bool weir_prepare_for_queue(const struct weir_completion *completion)

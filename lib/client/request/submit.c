@@ -86,8 +86,8 @@ static WEIR_ALWAYS_INLINE bool may_poll_before_clock(const struct weir_request *
 {
 	const struct weir_session *session = request->session;
 
-	return !session->engine.window->policy && session->has_thread && session->recv_armed &&
-	       weir_session_is_whole(session);
+	return !session->engine.window->policy && weir_session_has_thread(session) &&
+	       session->recv_armed && weir_session_is_whole(session);
 }
 
 /* The engine has recorded the success and has nothing else in flight. */

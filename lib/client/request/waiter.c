@@ -42,12 +42,12 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 		session->stayers--;
 		return;
 	}
-	if (session->has_thread) {
+	if (weir_session_has_thread(session)) {
 		weir_combine_wake(session->nic, &waiter->state);
 		return;
 	}
 	weir_waitqueue_wake_all(&session->lead);
-	if (session->leading && write(session->lead_fd, &one, sizeof(one)) < 0)
+	if (session->has_leader && write(session->lead_fd, &one, sizeof(one)) < 0)
 		return; /* the counter is full, and so readable */
 }
 
@@ -85,7 +85,7 @@ static void poll_until_done(struct weir_waiter *waiter, struct weir_session *ses
 				yield_cpu(session, poll->idle_time);
 		}
 	}
-	__atomic_store_n(&session->spun, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->has_spun, true, __ATOMIC_RELAXED);
 	__atomic_fetch_sub(&session->spinners, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -121,14 +121,14 @@ static void lead(struct weir_session *session, uint64_t deadline_ns)
 				 { .fd = session->lead_fd, .events = POLLIN } };
 	uint64_t count;
 
-	session->leading = true;
+	session->has_leader = true;
 	weir_session_unlock(session);
 	poll(fds, 2, weir_poll_ms(deadline_ns));
 	if (fds[1].revents && read(session->lead_fd, &count, sizeof(count)) < 0)
 		count = 0; /* nothing to read */
 	weir_pump_step(session, 0, true);
 	weir_session_lock(session);
-	session->leading = false;
+	session->has_leader = false;
 	weir_waitqueue_wake_all(&session->lead);
 }
 
@@ -137,7 +137,7 @@ static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session
 {
 	weir_session_lock(session);
 	while (!weir_waiter_is_done(waiter) && weir_now_ns() < deadline_ns) {
-		if (session->leading)
+		if (session->has_leader)
 			weir_waitqueue_wait(&session->lead, session->nic, deadline_ns);
 		else
 			lead(session, deadline_ns);
@@ -175,7 +175,7 @@ bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
 		return true;
 
 	become_sleeper(waiter, session, &poll);
-	if (session->has_thread)
+	if (weir_session_has_thread(session))
 		sleep_on_futex(waiter, deadline_ns);
 	else
 		sleep_without_thread(waiter, session, deadline_ns);
