@@ -106,8 +106,8 @@ void weir_unload_tx_fill(struct weir_session_link *link, struct ibv_send_wr *out
 	uint8_t i;
 
 	sges->remote = wr->req->remote + wr->offset;
-	sges->sge[0] = (struct ibv_sge){ .addr = (uintptr_t)&sges->remote,
-					   .length = WEIR_UNLOAD_WR_HEAD };
+	sges->sge[0] =
+		(struct ibv_sge){ .addr = (uintptr_t)&sges->remote, .length = WEIR_UNLOAD_WR_HEAD };
 	for (i = 0; i < wr->nr_sge; i++)
 		sges->sge[1 + i] =
 			(struct ibv_sge){ .addr = wr->sge[i].addr, .length = wr->sge[i].length };
