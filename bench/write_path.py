@@ -29,8 +29,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve()
 # From the bottom to the top.
 ROOMS = ("core/base", "core/poll", "core/sched", "core/unload", "core/link", "core/engine",
-         "lib/base", "lib/conn", "lib/client/memory", "lib/client/channel", "lib/client/message",
-         "lib/client/request", "lib/client")
+         "core/lane", "lib/base", "lib/conn", "lib/client/memory", "lib/client/channel",
+         "lib/client/message", "lib/client/request", "lib/client")
 WARM_UP = 60
 LIMIT_S = 60
 OURS = re.compile(r".*(?:^|/)((?:core|lib)/.*)")
