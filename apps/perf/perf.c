@@ -94,10 +94,15 @@ static int perf_donors(int argc, char **argv)
 
 int cmd_perf(int argc, char **argv)
 {
-	static char exchange[] = "weir perf exchange";
+	static char exchange[] = "weir perf exchange", volume[] = "weir perf volume";
 
-	if (argc < 2 || strcmp(argv[1], "exchange"))
-		return perf_donors(argc, argv);
-	argv[1] = exchange;
-	return perf_exchange(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "exchange")) {
+		argv[1] = exchange;
+		return perf_exchange(argc - 1, argv + 1);
+	}
+	if (argc > 1 && !strcmp(argv[1], "volume")) {
+		argv[1] = volume;
+		return perf_volume(argc - 1, argv + 1);
+	}
+	return perf_donors(argc, argv);
 }

@@ -70,6 +70,38 @@ static const char *leader_of(const struct weir_pool_map *map)
 	return map->leader < map->nr_donors ? map->donor[map->leader].id : "";
 }
 
+/* How far a syncing member is. @is_busy: somebody fills it now */
+struct member_progress {
+	unsigned int percent;
+	bool is_busy;
+};
+
+/* A volume weighs its size. The parts of one volume are filled at about the same pace. */
+static struct member_progress measure_progress(const struct weir_pool_map *map,
+					       const struct weir_pool_group *group,
+					       const struct weir_pool_member *m)
+{
+	struct member_progress progress = { 0 };
+	double all = 0, done = 0;
+
+	for (uint16_t i = 0; i < map->nr_volumes; i++) {
+		const struct weir_pool_volume *volume = &map->volume[i];
+		bool is_synced = weir_pool_member_is_synced(m, i), is_filled;
+
+		if (volume->is_blank || volume->scheme.data != group->scheme.data ||
+		    volume->scheme.spare != group->scheme.spare)
+			continue;
+		is_filled = volume->filled == WEIR_POOL_NO_DONOR ? !volume->is_rebuilding :
+								   volume->filled == m->donor;
+		all += (double)volume->bytes;
+		done += (double)volume->bytes *
+			(is_synced ? 100 : is_filled ? volume->progress : 0);
+		progress.is_busy |= !is_synced && volume->holder && is_filled;
+	}
+	progress.percent = all > 0 ? (unsigned int)(done / all) : 100;
+	return progress;
+}
+
 static void print_group_json(struct json *json, const struct weir_pool_map *map, uint16_t number)
 {
 	const struct weir_pool_group *group = &map->group[number];
@@ -90,6 +122,8 @@ static void print_group_json(struct json *json, const struct weir_pool_map *map,
 		json_string(json, "donor", map->donor[m->donor].id);
 		json_string(json, "incarnation", incarnation);
 		json_string(json, "state", weir_pool_member_states[m->state]);
+		if (m->state == WEIR_POOL_SYNCING)
+			json_uint(json, "percent", measure_progress(map, group, m).percent);
 		json_close(json);
 	}
 	json_close(json);
@@ -133,6 +167,35 @@ static void format_time(uint64_t wall_ms, char *text, size_t size)
 		 a.tm_yday == b.tm_yday && a.tm_year == b.tm_year ? "%H:%M" : "%Y-%m-%d %H:%M", &a);
 }
 
+/* A donor that has the data of a group now, or "". */
+static const char *source_of(const struct weir_pool_map *map, const struct weir_pool_group *group)
+{
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		if (group->member[i].state == WEIR_POOL_SERVING &&
+		    weir_pool_map_is_present(map, &group->member[i]))
+			return map->donor[group->member[i].donor].id;
+	}
+	return "";
+}
+
+static void print_syncing(const struct weir_pool_map *map, const struct weir_pool_group *group,
+			  const struct weir_pool_member *m)
+{
+	struct member_progress progress = measure_progress(map, group, m);
+	const char *id = map->donor[m->donor].id, *source = source_of(map, group);
+
+	if (!*source)
+		printf("donor %s waits for a donor that has the data", id);
+	else if (progress.percent == 100)
+		printf("donor %s has the data, and serves soon", id);
+	else if (progress.is_busy)
+		printf("donor %s is rebuilding from donor %s, %u %%", id, source,
+		       progress.percent);
+	else
+		printf("donor %s will rebuild from donor %s, %u %% so far", id, source,
+		       progress.percent);
+}
+
 static void print_members(const struct weir_pool_map *map, const struct weir_pool_group *group)
 {
 	const char *before = ": ";
@@ -143,12 +206,16 @@ static void print_members(const struct weir_pool_map *map, const struct weir_poo
 
 		if (m->state == WEIR_POOL_SERVING && weir_pool_map_is_present(map, m))
 			continue;
-		if (m->state == WEIR_POOL_SERVING)
-			printf("%sdonor %s has the only data and is gone", before, id);
-		else
-			printf("%sdonor %s is %s", before, id,
-			       m->state == WEIR_POOL_OUT ? "out" : "getting the data");
+		fputs(before, stdout);
 		before = ", ";
+		if (m->state == WEIR_POOL_SYNCING)
+			print_syncing(map, group, m);
+		else if (m->state == WEIR_POOL_OUT)
+			printf("donor %s is out", id);
+		else if (weir_pool_group_count(group, WEIR_POOL_SERVING) <= group->scheme.data)
+			printf("donor %s has the only data and is gone", id);
+		else
+			printf("donor %s is gone", id);
 	}
 	putchar('\n');
 }

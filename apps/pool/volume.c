@@ -153,7 +153,8 @@ static void print_volume_json(struct json *json, const struct weir_pool_map *map
 	json_uint(json, "extent_bytes", volume->extent_bytes);
 	json_string(json, "scheme", weir_pool_scheme_format(volume->scheme).text);
 	json_boolean(json, "ready", weir_pool_map_is_ready(map, volume->scheme));
-	json_boolean(json, "open", volume->is_held);
+	json_boolean(json, "open", volume->holder && !volume->is_rebuilding);
+	json_boolean(json, "rebuilding", volume->is_rebuilding);
 	json_boolean(json, "blank", volume->is_blank);
 }
 
@@ -245,7 +246,9 @@ static const char *volume_state(const struct weir_pool_map *map,
 {
 	if (!weir_pool_map_is_ready(map, volume->scheme))
 		return "waits for donors";
-	return volume->is_held ? "open" : volume->is_blank ? "empty" : "closed";
+	if (volume->is_rebuilding)
+		return "rebuilding";
+	return volume->holder ? "open" : volume->is_blank ? "empty" : "closed";
 }
 
 static void print_list(const struct weir_pool_map *map)
@@ -303,7 +306,8 @@ static int remove_volume(const char *cmd, struct pool_session *session, const ch
 	snprintf(key, sizeof(key), "volume/%s", name);
 	snprintf(holder, sizeof(holder), "holder/%s", name);
 	put.expected = volume->stored;
-	/* The guard: nobody has the volume open. */
+	/* The guard: nobody has the volume open. A donor that rebuilds it gives way. */
+	put.guard_version = volume->is_rebuilding ? volume->holder : 0;
 	rc = weir_pool_store_put(store, &put, NULL, &error);
 	if (rc == -EAGAIN)
 		return failure(cmd, "volume %s: a client has it open, or has just opened it", name);

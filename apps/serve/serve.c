@@ -17,6 +17,7 @@
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
 #include "lib/pool/agent.h"
+#include "lib/volume/rebuild.h"
 #include "apps/services.h"
 
 #include <errno.h>
@@ -66,6 +67,7 @@ struct serve {
 	const char *pool, *domain, *name;
 	char address[64]; /* the same for each incarnation */
 	struct weir_pool_agent *agent;
+	struct weir_volume_rebuilder *rebuilder;
 };
 
 static bool add_key(const char *path, void *options)
@@ -242,8 +244,12 @@ static int open_donor(struct serve *serve)
 
 static void close_donor(struct serve *serve)
 {
+	weir_volume_rebuilder_cancel(serve->rebuilder);
+	/* A change of the map, which wakes the rebuilder. */
 	weir_pool_agent_stop(serve->agent);
 	serve->agent = NULL;
+	weir_volume_rebuilder_close(serve->rebuilder);
+	serve->rebuilder = NULL;
 	metrics_server_close(serve->metrics_server);
 	serve->metrics_server = NULL;
 	weir_donor_close(serve->donor);
@@ -394,6 +400,23 @@ static void log_agent(void *arg, enum weir_log_level level, const char *line)
 	log_line(level, line);
 }
 
+static int start_rebuilder(struct serve *serve, const struct weir_pool_agent_options *agent)
+{
+	const struct weir_volume_rebuilder_options options = {
+		.pool = agent->pool,
+		.donor = agent->name,
+		.incarnation = agent->incarnation,
+		.device = serve->device,
+		.key = serve->nr_keys ? serve->key[0] : NULL,
+		.on_log = log_agent,
+	};
+	struct weir_error error;
+
+	if (weir_volume_rebuilder_start(&options, &serve->rebuilder, &error))
+		return failure(serve->cmd, "%s", error.text);
+	return EXIT_OK;
+}
+
 static int join_pool(struct serve *serve)
 {
 	char host[64] = "";
@@ -418,7 +441,7 @@ static int join_pool(struct serve *serve)
 		return failure(serve->cmd, "%s", error.text);
 	/* The next incarnation listens at the same port. */
 	snprintf(serve->address, sizeof(serve->address), "%s", info.address);
-	return EXIT_OK;
+	return start_rebuilder(serve, &options);
 }
 
 /* Opens the donor with all that goes with it. */

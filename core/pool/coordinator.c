@@ -109,6 +109,19 @@ static void promote_member(struct group_step *s, uint8_t index)
 	}
 }
 
+/* Whether each volume of the scheme that has data has reported it at the member. */
+static bool has_all_data(const struct group_step *s, const struct weir_pool_member *m)
+{
+	for (uint16_t i = 0; i < s->map->nr_volumes; i++) {
+		const struct weir_pool_volume *volume = &s->map->volume[i];
+
+		if (!volume->is_blank && is_same_scheme(volume->scheme, s->group.scheme) &&
+		    !weir_pool_member_is_synced(m, i))
+			return false;
+	}
+	return true;
+}
+
 static void promote(struct group_step *s)
 {
 	/* A volume may have got data between the read and the last change: read again first. */
@@ -118,7 +131,7 @@ static void promote(struct group_step *s)
 		const struct weir_pool_member *m = &s->group.member[i];
 
 		if (m->state != WEIR_POOL_SYNCING || !weir_pool_map_is_present(s->map, m) ||
-		    is_outcast(s, m) || m->synced < s->has_data ||
+		    is_outcast(s, m) || !has_all_data(s, m) ||
 		    (weir_pool_group_is_lost(&s->group) && s->has_data))
 			continue;
 		promote_member(s, i);

@@ -274,6 +274,15 @@ bool weir_pool_map_is_serving(const struct weir_pool_map *map, uint16_t donor,
 	return false;
 }
 
+bool weir_pool_map_may_serve(const struct weir_pool_map *map,
+			     const struct weir_pool_member *member,
+			     const struct weir_pool_volume *volume, bool was_blank)
+{
+	if (member->state != WEIR_POOL_SYNCING)
+		return member->state == WEIR_POOL_SERVING;
+	return was_blank || weir_pool_member_is_synced(member, (uint16_t)(volume - map->volume));
+}
+
 bool weir_pool_map_may_restart(const struct weir_pool_map *map, uint16_t donor,
 			       uint64_t incarnation)
 {

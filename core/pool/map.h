@@ -9,7 +9,8 @@
  *	group/N			version and members of a group
  *	volume/NAME		size, scheme and groups of a volume
  *	synced/VOLUME		members that have all data of the volume
- *	holder/VOLUME		the client that has the volume open
+ *	holder/VOLUME		the client that has the volume open, or the donor that rebuilds it
+ *	progress/VOLUME		how much of the volume new members have
  *	table/SCHEME		which groups are the table of a scheme
  *	leader			the donor that runs the coordinator
  *
@@ -52,6 +53,7 @@
 #define WEIR_POOL_MEMBERS_MAX (2 * WEIR_POOL_WIDTH_MAX) /* while members are replaced */
 #define WEIR_POOL_COPIES_MAX 4u
 #define WEIR_POOL_NO_DONOR UINT16_MAX
+#define WEIR_POOL_SYNCED_WORDS (WEIR_POOL_VOLUMES_MAX / 64)
 
 /**
  * struct weir_pool_scheme - how a group protects an extent
@@ -97,7 +99,8 @@ extern const char *const weir_pool_member_states[3];
  * @donor: index in the map's donors; valid for this snapshot only
  * @shard: 0 to width - 1: the part of a code that it holds; each copy has one, too
  * @state: an enum weir_pool_member_state
- * @synced: volumes that have reported their data there; from the keys synced/VOLUME
+ * @synced: a bit for each volume that has data and has reported it there, by its index in the map;
+ *	from the keys synced/VOLUME
  * @incarnation: the donor's, when it became a member
  * @joined: the group's version that made it a member; tells this membership from an earlier one
  */
@@ -105,8 +108,8 @@ struct weir_pool_member {
 	uint16_t donor;
 	uint8_t shard;
 	uint8_t state;
-	uint16_t synced;
 	uint64_t incarnation, joined;
+	uint64_t synced[WEIR_POOL_SYNCED_WORDS];
 };
 
 /**
@@ -155,13 +158,19 @@ struct weir_pool_donor {
  * @scheme: its table
  * @stored: version of its key
  * @is_blank: no client has opened it for writing, so that no member lacks data
- * @is_held: a client has it open
+ * @holder: version of its claim's key; 0: nobody has it open
+ * @is_rebuilding: the claim is a donor's, which gives way to a client
+ * @progress: percent of its data that new members have, while somebody fills them
+ * @filled: index of the donor whose places are filled, or WEIR_POOL_NO_DONOR: all
  */
 struct weir_pool_volume {
 	char name[WEIR_POOL_NAME_MAX];
 	uint64_t id, bytes, extent_bytes, stored;
 	struct weir_pool_scheme scheme;
-	bool is_blank, is_held;
+	bool is_blank, is_rebuilding;
+	uint8_t progress;
+	uint16_t filled;
+	uint64_t holder;
 };
 
 /**
@@ -255,6 +264,18 @@ uint16_t weir_pool_map_group(const struct weir_pool_map *map,
 bool weir_pool_map_is_present(const struct weir_pool_map *map,
 			      const struct weir_pool_member *member);
 
+/* Return: whether a volume, by its index in the map, has reported its data at the member. */
+static inline bool weir_pool_member_is_synced(const struct weir_pool_member *member,
+					      uint16_t volume)
+{
+	return member->synced[volume / 64] >> volume % 64 & 1;
+}
+
+static inline void weir_pool_member_set_synced(struct weir_pool_member *member, uint16_t volume)
+{
+	member->synced[volume / 64] |= 1ull << volume % 64;
+}
+
 /* Return: the number of members in this state. */
 uint8_t weir_pool_group_count(const struct weir_pool_group *group,
 			      enum weir_pool_member_state state);
@@ -273,6 +294,22 @@ bool weir_pool_map_is_outcast(const struct weir_pool_map *map, uint16_t donor,
 /* Return: whether an incarnation is a SERVING member of a group that still has its data. */
 bool weir_pool_map_is_serving(const struct weir_pool_map *map, uint16_t donor,
 			      uint64_t incarnation);
+
+/**
+ * weir_pool_map_may_serve() - whether a member serves, or may serve without a further report
+ * @map: the map as it was after the volume was opened, or newer
+ * @member: a member of a group of the volume's scheme
+ * @volume: the volume, in @map
+ * @was_blank: the volume had no data when it was opened
+ *
+ * A client that opens a volume gives such a member all data before the first write, and each write
+ * must reach it. A member that was reported before the opening may be promoted at any time. So may
+ * each member if the volume was blank: the coordinator may have read the map before the opening.
+ * Any other member needs a report of this client, because a report demands the claim.
+ */
+bool weir_pool_map_may_serve(const struct weir_pool_map *map,
+			     const struct weir_pool_member *member,
+			     const struct weir_pool_volume *volume, bool was_blank);
 
 /**
  * weir_pool_map_may_restart() - whether a donor should begin another incarnation

@@ -18,14 +18,16 @@
  * @store: the pool's store
  * @volume: the open volume, or empty
  * @lease: of the claim on @volume; @epoch: version of the claim's key when it was
- *	made; @opened: version of the volume's key since then
+ *	made, @claimed: now; @opened: version of the volume's key since then
+ * @rebuilds: the claim is a donor's; @was_blank: the volume had no data when it was opened
  * @scratch: a map that is being read
  */
 struct weir_pool_client {
 	struct weir_pool_store *store;
 	char volume[WEIR_POOL_NAME_MAX];
-	uint64_t lease, epoch, opened;
+	uint64_t lease, epoch, claimed, opened;
 	uint32_t lease_ms;
+	bool rebuilds, was_blank;
 	struct weir_pool_map scratch;
 };
 
@@ -192,11 +194,12 @@ int weir_pool_client_report_failed(struct weir_pool_client *client, const char *
 int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t group,
 				   const char *donor, uint64_t joined, struct weir_error *error)
 {
-	char key[WEIR_POOL_NAME_MAX + 16], *old, *value;
+	char key[WEIR_POOL_NAME_MAX + 16], guard[WEIR_POOL_NAME_MAX + 16], *old, *value;
 	uint64_t version;
 	int rc = -EAGAIN;
 
 	snprintf(key, sizeof(key), "synced/%s", client->volume);
+	snprintf(guard, sizeof(guard), "holder/%s", client->volume);
 	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN; i++) {
 		rc = read_key(client->store, key, &old, &version, error);
 		if (rc)
@@ -208,53 +211,96 @@ int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t gro
 		rc = weir_pool_store_put(client->store,
 					 &(struct weir_pool_put){ .key = key,
 								  .value = value,
-								  .expected = version },
+								  .expected = version,
+								  .guard = guard,
+								  .guard_version =
+									  client->claimed },
 					 NULL, error);
 		free(value);
 	}
 	return rc;
 }
 
+int weir_pool_client_report_progress(struct weir_pool_client *client, unsigned int percent,
+				     const char *donor, struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], guard[WEIR_POOL_NAME_MAX + 16];
+	char *value = percent < 100 ? weir_pool_codec_progress(percent, donor) : NULL;
+	struct weir_pool_put put = { .key = key, .value = value, .guard = guard,
+				     .expected = WEIR_POOL_ANY_VERSION,
+				     .guard_version = client->claimed };
+	int rc;
+
+	if (percent < 100 && !value)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	if (value)
+		put.lease = client->lease;
+	snprintf(key, sizeof(key), "progress/%s", client->volume);
+	snprintf(guard, sizeof(guard), "holder/%s", client->volume);
+	rc = weir_pool_store_put(client->store, &put, NULL, error);
+	free(value);
+	return rc;
+}
+
 /*
- * Puts the claim's key with a new lease. @opened: version of the volume's key, which must not have
- * changed; 0: any. Return: -EAGAIN another client has the volume, or had it.
+ * Puts the claim's key with a new lease. @old: version of a claim that gives way; 0: none may
+ * stand. @opened: version of the volume's key, which must not have changed; 0: any. Return: -EAGAIN
+ * another has the volume, or had it.
  */
-static int put_holder(struct weir_pool_client *client, const char *volume, uint64_t opened,
-		      uint64_t *version, struct weir_error *error)
+static int put_holder(struct weir_pool_client *client, const char *volume, uint64_t old,
+		      uint64_t opened, struct weir_error *error)
 {
 	char key[WEIR_POOL_NAME_MAX + 16], guard[WEIR_POOL_NAME_MAX + 16], self[64], *value;
-	struct weir_pool_put put = { .key = key, .lease = client->lease };
+	struct weir_pool_put put = { .key = key, .lease = client->lease, .expected = old };
 	int rc;
 
 	name_self(self, sizeof(self));
 	snprintf(key, sizeof(key), "holder/%s", volume);
 	snprintf(guard, sizeof(guard), "volume/%s", volume);
-	value = weir_pool_codec_failed(0, self);
+	value = weir_pool_codec_holder(self, client->rebuilds);
 	if (!value)
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	put.value = value;
 	put.guard = opened ? guard : NULL;
 	put.guard_version = opened;
-	rc = weir_pool_store_put(client->store, &put, version, error);
+	rc = weir_pool_store_put(client->store, &put, &client->claimed, error);
 	free(value);
 	return rc;
 }
 
-/* Claims the volume with a lease. */
-static int claim(struct weir_pool_client *client, const char *volume, uint32_t lease_ms,
+static int refuse_second(const char *volume, uint32_t lease_ms, struct weir_error *error)
+{
+	return weir_error_set(error, -EBUSY,
+			      "volume %s: another client has it open; a client that died loses it "
+			      "after %u ms",
+			      volume, lease_ms);
+}
+
+/*
+ * Claims the volume with a lease. The claim of a donor that rebuilds gives way to a client; such
+ * claims come and go, so that a refused put is tried again.
+ */
+static int claim(struct weir_pool_client *client, const char *name, struct weir_pool_map *map,
 		 struct weir_error *error)
 {
-	int rc = weir_pool_store_grant(client->store, lease_ms, &client->lease, error);
+	int rc = weir_pool_store_grant(client->store, map->lease_ms, &client->lease, error);
 
-	client->lease_ms = lease_ms;
-	if (!rc)
-		rc = put_holder(client, volume, 0, &client->epoch, error);
-	if (rc == -EAGAIN)
-		rc = weir_error_set(error, -EBUSY,
-				    "volume %s: another client has it open; a client that died "
-				    "loses it after %u ms",
-				    volume, lease_ms);
-	return rc;
+	client->lease_ms = map->lease_ms;
+	for (unsigned int i = 0; !rc && i < TRIES_MAX; i++) {
+		const struct weir_pool_volume *volume = weir_pool_map_volume(map, name);
+
+		if (!volume)
+			return weir_error_set(error, -ENOENT, "volume %s has just been removed",
+					      name);
+		if (volume->holder && (client->rebuilds || !volume->is_rebuilding))
+			break;
+		rc = put_holder(client, name, volume->holder, 0, error);
+		client->epoch = client->claimed;
+		if (rc != -EAGAIN)
+			return rc;
+		rc = weir_pool_client_read(client, map, error);
+	}
+	return rc ? rc : refuse_second(name, map->lease_ms, error);
 }
 
 /*
@@ -299,9 +345,12 @@ static int open_volume(struct weir_pool_client *client, const char *name,
 				      "volume %s of pool %s: its groups are not made yet: are "
 				      "there donors in %u failure domains?",
 				      name, map->name, weir_pool_width(volume->scheme));
-	rc = claim(client, name, map->lease_ms, error);
-	if (!rc)
-		rc = mark_opened(client, *volume, error);
+	rc = claim(client, name, map, error);
+	if (rc)
+		return rc;
+	volume = weir_pool_map_volume(map, name);
+	client->was_blank = volume->is_blank;
+	rc = mark_opened(client, *volume, error);
 	/* The coordinator may have promoted a member while the volume was blank: read again. */
 	if (!rc)
 		rc = weir_pool_client_read(client, map, error);
@@ -311,8 +360,8 @@ static int open_volume(struct weir_pool_client *client, const char *name,
 	return rc;
 }
 
-int weir_pool_client_open_volume(struct weir_pool_client *client, const char *volume,
-				 struct weir_pool_map *map, struct weir_error *error)
+static int begin_open(struct weir_pool_client *client, const char *volume,
+		      struct weir_pool_map *map, struct weir_error *error)
 {
 	int rc;
 
@@ -331,6 +380,48 @@ int weir_pool_client_open_volume(struct weir_pool_client *client, const char *vo
 	return rc;
 }
 
+int weir_pool_client_open_volume(struct weir_pool_client *client, const char *volume,
+				 struct weir_pool_map *map, struct weir_error *error)
+{
+	client->rebuilds = false;
+	return begin_open(client, volume, map, error);
+}
+
+int weir_pool_client_open_rebuild(struct weir_pool_client *client, const char *volume,
+				  struct weir_pool_map *map, struct weir_error *error)
+{
+	client->rebuilds = true;
+	return begin_open(client, volume, map, error);
+}
+
+bool weir_pool_client_was_blank(const struct weir_pool_client *client)
+{
+	return client->was_blank;
+}
+
+uint64_t weir_pool_client_claimed(const struct weir_pool_client *client)
+{
+	return client->claimed;
+}
+
+int weir_pool_client_confirm(struct weir_pool_client *client, const char *volume, uint64_t claimed,
+			     struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], *value;
+	uint64_t version;
+	int rc;
+
+	snprintf(key, sizeof(key), "holder/%s", volume);
+	rc = read_key(client->store, key, &value, &version, error);
+	if (rc)
+		return rc;
+	free(value);
+	if (version == claimed)
+		return 0;
+	return weir_error_set(error, version ? -ESTALE : -EAGAIN, "volume %s: %s", volume,
+			      version ? "another client has opened it" : "the claim is over");
+}
+
 uint64_t weir_pool_client_epoch(const struct weir_pool_client *client)
 {
 	return client->epoch;
@@ -347,7 +438,7 @@ static int renew_claim(struct weir_pool_client *client, struct weir_error *error
 	int rc = weir_pool_store_grant(client->store, client->lease_ms, &client->lease, error);
 
 	if (!rc)
-		rc = put_holder(client, client->volume, client->opened, NULL, error);
+		rc = put_holder(client, client->volume, 0, client->opened, error);
 	if (rc == -EAGAIN)
 		rc = weir_error_set(error, -ESTALE, "volume %s: another client has opened it",
 				    client->volume);
@@ -361,5 +452,5 @@ int weir_pool_client_keep(struct weir_pool_client *client, struct weir_error *er
 	if (!client->lease)
 		return weir_error_set(error, -EINVAL, "no volume is open");
 	rc = weir_pool_store_keep(client->store, client->lease, error);
-	return rc == -ESTALE ? renew_claim(client, error) : rc;
+	return rc == -ESTALE && !client->rebuilds ? renew_claim(client, error) : rc;
 }

@@ -85,7 +85,8 @@ int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t gro
  *	or a newer one
  * @error: may be NULL
  *
- * The client owes a weir_pool_client_keep() at least every third of @map->lease_ms.
+ * The client owes a weir_pool_client_keep() at least every third of @map->lease_ms. A donor that
+ * rebuilds the volume gives way: its claim ends.
  *
  * Return: 0; -ENOENT no such pool or volume; -EBUSY another client has the volume open; -EAGAIN
  *	the volume is being opened or removed, or the groups are not made yet: too few
@@ -93,6 +94,13 @@ int weir_pool_client_report_synced(struct weir_pool_client *client, uint16_t gro
  */
 int weir_pool_client_open_volume(struct weir_pool_client *client, const char *volume,
 				 struct weir_pool_map *map, struct weir_error *error);
+
+/* The same for a donor that rebuilds the volume. -EBUSY: also another donor that does. */
+int weir_pool_client_open_rebuild(struct weir_pool_client *client, const char *volume,
+				  struct weir_pool_map *map, struct weir_error *error);
+
+/* Return: whether no client had opened the volume before, so that it had no data. */
+bool weir_pool_client_was_blank(const struct weir_pool_client *client);
 
 /*
  * The epoch of the open volume: higher than that of any client that had the volume before. Its
@@ -103,9 +111,34 @@ uint64_t weir_pool_client_lease(const struct weir_pool_client *client);
 
 /*
  * Prolongs the claim on the open volume, or makes it again, if the lease is over and nobody has
- * opened the volume since. Return: 0; -ESTALE another client has the volume, or had it: this one
- * must write no more.
+ * opened the volume since. A donor that rebuilds makes none again. Return: 0; -ESTALE another
+ * client has the volume, or had it: this one must write no more.
  */
 int weir_pool_client_keep(struct weir_pool_client *client, struct weir_error *error);
+
+/* The version of the claim's key, which changes when the claim is made again. */
+uint64_t weir_pool_client_claimed(const struct weir_pool_client *client);
+
+/**
+ * weir_pool_client_confirm() - whether a claim stands
+ * @client: any client of the pool
+ * @volume: name of the volume
+ * @claimed: version of the claim's key
+ * @error: may be NULL
+ *
+ * Return: 0; -ESTALE another has claimed the volume; -EAGAIN nobody has a claim now.
+ */
+int weir_pool_client_confirm(struct weir_pool_client *client, const char *volume, uint64_t claimed,
+			     struct weir_error *error);
+
+/**
+ * weir_pool_client_report_progress() - show how far new members of the open volume are
+ * @client: the client
+ * @percent: of their data; 100: done, nothing is shown
+ * @donor: the only donor with places to fill; NULL: any
+ * @error: may be NULL
+ */
+int weir_pool_client_report_progress(struct weir_pool_client *client, unsigned int percent,
+				     const char *donor, struct weir_error *error);
 
 #endif

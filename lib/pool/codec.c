@@ -191,6 +191,7 @@ static int read_volume(struct codec *c, const struct weir_pool_key *key, const c
 	volume->bytes = weir_pool_value_uint(value, "bytes");
 	volume->extent_bytes = weir_pool_value_uint(value, "extent_bytes");
 	volume->stored = key->version;
+	volume->filled = WEIR_POOL_NO_DONOR;
 	volume->is_blank = json_object_object_get_ex(value, "blank", &blank) &&
 			   json_object_get_boolean(blank);
 	if (!volume->bytes || !volume->extent_bytes)
@@ -209,15 +210,35 @@ static int read_holder(struct codec *c, const struct weir_pool_key *key, const c
 {
 	struct weir_pool_volume *volume = volume_of(c, name);
 
-	(void)key;
-	(void)value;
-	if (volume)
-		volume->is_held = true;
+	struct json_object *rebuilds;
+
+	if (!volume)
+		return 0;
+	volume->holder = key->version;
+	volume->is_rebuilding = json_object_object_get_ex(value, "rebuilds", &rebuilds) &&
+				json_object_get_boolean(rebuilds);
 	return 0;
 }
 
-/* Counts a volume's report at the member that it names, if the member is there still. */
-static void count_synced(struct codec *c, struct json_object *value,
+static int read_progress(struct codec *c, const struct weir_pool_key *key, const char *name,
+			 struct json_object *value)
+{
+	struct weir_pool_volume *volume = volume_of(c, name);
+	uint64_t percent = weir_pool_value_uint(value, "percent");
+	char donor[WEIR_POOL_NAME_MAX];
+
+	if (percent > 100)
+		return damaged(c, key->key);
+	if (!volume)
+		return 0;
+	volume->progress = (uint8_t)percent;
+	if (weir_pool_value_name(value, "donor", donor))
+		volume->filled = weir_pool_map_add_donor(c->map, donor);
+	return 0;
+}
+
+/* Notes a volume's report at the member that it names, if the member is there still. */
+static void note_synced(struct codec *c, struct json_object *value,
 			 const struct weir_pool_volume *volume)
 {
 	uint64_t number = weir_pool_value_uint(value, "group");
@@ -235,7 +256,7 @@ static void count_synced(struct codec *c, struct json_object *value,
 		struct weir_pool_member *m = &group->member[i];
 
 		if (m->joined == joined && !strcmp(c->map->donor[m->donor].id, donor))
-			m->synced++;
+			weir_pool_member_set_synced(m, (uint16_t)(volume - c->map->volume));
 	}
 }
 
@@ -250,7 +271,7 @@ static int read_synced(struct codec *c, const struct weir_pool_key *key, const c
 		return damaged(c, key->key);
 	for (size_t i = 0; volume && !volume->is_blank && i < json_object_array_length(members);
 	     i++)
-		count_synced(c, json_object_array_get_idx(members, i), volume);
+		note_synced(c, json_object_array_get_idx(members, i), volume);
 	return 0;
 }
 
@@ -274,7 +295,7 @@ static const struct {
 	{ "pool", read_pool },	     { "donor/", read_donor },	 { "drain/", read_drain },
 	{ "failed/", read_failed },  { "table/", read_table },	 { "group/", read_group },
 	{ "volume/", read_volume },  { "holder/", read_holder }, { "synced/", read_synced },
-	{ "leader", read_leader },
+	{ "leader", read_leader },   { "progress/", read_progress },
 };
 
 static int read_kind(struct codec *c, const char *prefix, codec_fn *read)

@@ -28,6 +28,9 @@ char *weir_pool_codec_volume(const struct weir_pool_volume *volume);
 /* Of the leader: {"donor"}. Of a report that a donor failed: {"incarnation", "by"}. */
 char *weir_pool_codec_leader(const char *donor);
 char *weir_pool_codec_failed(uint64_t incarnation, const char *by);
+/* Of a claim: {"by", "rebuilds"}. Of progress: {"percent", "donor"}; @donor: may be NULL */
+char *weir_pool_codec_holder(const char *by, bool rebuilds);
+char *weir_pool_codec_progress(unsigned int percent, const char *donor);
 
 /**
  * weir_pool_codec_synced() - add a member to the value of synced/VOLUME

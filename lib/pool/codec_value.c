@@ -159,6 +159,25 @@ char *weir_pool_codec_failed(uint64_t incarnation, const char *by)
 	return text_of(object);
 }
 
+char *weir_pool_codec_holder(const char *by, bool rebuilds)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_text(object, "by", by);
+	json_object_object_add(object, "rebuilds", json_object_new_boolean(rebuilds));
+	return text_of(object);
+}
+
+char *weir_pool_codec_progress(unsigned int percent, const char *donor)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_uint(object, "percent", percent);
+	if (donor)
+		add_text(object, "donor", donor);
+	return text_of(object);
+}
+
 /* The members of an earlier value, or none. */
 static struct json_object *members_of(const char *old)
 {

@@ -326,6 +326,21 @@ static bool may_read_later(const struct weir_volume_piece *piece, int rc)
 	       v->layout->may_come(v, piece->extent);
 }
 
+/*
+ * Wrong bytes may be those of a client that has the volume now: then this one ends with -ESTALE.
+ * Return: 0: the piece waits; or an errno.
+ */
+static int prove(struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+
+	if (refusal(v) || v->layout->is_certain(v, piece->doubt_ns))
+		return refusal(v) ? refusal(v) : -EIO;
+	wait_for(piece, WEIR_VOLUME_WAIT_PROOF);
+	weir_volume_kick(v);
+	return 0;
+}
+
 static void try_read(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
@@ -338,6 +353,8 @@ static void try_read(struct weir_volume_piece *piece)
 		weir_volume_kick(v);
 		return;
 	}
+	if (rc < 0 && piece->is_wrong && !v->status)
+		rc = prove(piece);
 	if (rc == BLANK && piece->request->op == WEIR_VOLUME_DISCARD) {
 		end_piece(piece, 0); /* an edge of zeroes stays */
 	} else if (rc == BLANK) {
@@ -432,6 +449,7 @@ static void read_ended(struct weir_volume_piece *piece)
 	if (is_wrong) {
 		v->mismatches++;
 		piece->is_wrong = true;
+		piece->doubt_ns = weir_now_ns();
 		piece->status = -EIO;
 		weir_extents_distrust(&v->core, piece->extent, piece->slot);
 	}
@@ -526,6 +544,8 @@ static void resume(struct weir_volume_piece *piece, bool cancel)
 		settle_write(piece); /* which sees that the volume is closing */
 	else if (cancel)
 		rc = refusal(piece->request->volume);
+	else if (piece->wait == WEIR_VOLUME_WAIT_PROOF)
+		rc = prove(piece);
 	else if (piece->wait == WEIR_VOLUME_WAIT_START)
 		rc = start_write(piece);
 	else if (piece->retry_ns > weir_now_ns())

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Opens a volume of a pool, and keeps its donors' sessions. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,10 @@
 #include "lib/base/error.h"
 #include "lib/volume/memory.h"
 #include "lib/volume/pool.h"
+#include "lib/volume/rebuild.h"
 #include "lib/volume/target.h"
 
+#define LOOK_NS (100 * WEIR_NS_PER_MS)
 #define WIDTH_MAX 8u /* extents that a long transfer uses at once */
 
 bool weir_volume_pool_is_of(const struct weir_volume *v, const struct weir_volume_target *target,
@@ -150,14 +151,37 @@ static void take_map(struct weir_volume *v)
 	weir_volume_unlock(v);
 }
 
+/* The watching thread finds out whether another has the volume: the claim may just be renewed. */
 static int confirm_claim(struct weir_volume *v)
 {
-	uint64_t lease;
+	struct weir_volume_pool *p = v->pool;
+	uint64_t claimed, now_ns = weir_now_ns();
+	int rc;
 
 	weir_volume_lock(v);
-	lease = v->pool->lease;
+	claimed = p->claimed;
 	weir_volume_unlock(v);
-	return weir_pool_store_keep(weir_pool_client_store(v->pool->reporter), lease, NULL);
+	rc = weir_pool_client_confirm(p->reporter, p->name, claimed, NULL);
+	if (rc)
+		return rc;
+	weir_volume_lock(v);
+	p->confirmed_ns = now_ns;
+	weir_volume_unlock(v);
+	return 0;
+}
+
+static void give_proof(struct weir_volume *v)
+{
+	bool is_wanted;
+
+	weir_volume_lock(v);
+	is_wanted = v->pool->wants_proof;
+	weir_volume_unlock(v);
+	if (!is_wanted || confirm_claim(v))
+		return;
+	weir_volume_lock(v);
+	v->pool->wants_proof = false;
+	weir_volume_unlock(v);
 }
 
 static bool must_report(struct weir_volume *v, const struct weir_volume_target *target)
@@ -211,9 +235,11 @@ static void maintain(struct weir_volume *v)
 		if (!is_registered(v, &v->targets[i]))
 			remove_target(v, (uint8_t)i);
 	}
+	give_proof(v);
 	report_failed(v);
 	weir_volume_pool_place(v);
 	report_failed(v);
+	weir_volume_wake(&p->changed);
 }
 
 /* A member that stands in the map has the write, or has failed and leaves. */
@@ -236,11 +262,20 @@ static void suspect(struct weir_volume *v, uint32_t extent, uint8_t slot)
 	v->targets[v->extents[extent].replica[slot].donor].is_failed = true;
 }
 
+static bool is_certain(struct weir_volume *v, uint64_t since_ns)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	p->wants_proof |= p->confirmed_ns <= since_ns;
+	return p->confirmed_ns > since_ns;
+}
+
 const struct weir_volume_layout weir_volume_mapped = {
 	.maintain = maintain,
 	.fate_of_copy = fate_of_copy,
 	.may_come = may_come,
 	.suspect = suspect,
+	.is_certain = is_certain,
 	.stop = weir_volume_pool_stop,
 	.is_mapped = true,
 };
@@ -272,12 +307,19 @@ static int claim(struct weir_volume *v, struct weir_error *error)
 	if (!rc)
 		rc = weir_pool_client_open(pool, &p->reporter, error);
 	if (!rc)
-		rc = weir_pool_client_open_volume(p->client, volume, p->scratch, error);
+		rc = v->rebuild ? weir_pool_client_open_rebuild(p->client, volume, p->scratch,
+								error) :
+				  weir_pool_client_open_volume(p->client, volume, p->scratch,
+							       error);
 	if (rc)
 		return rc;
 	snprintf(p->name, sizeof(p->name), "%s", volume);
 	p->lease = weir_pool_client_lease(p->client);
 	p->epoch = weir_pool_client_epoch(p->client);
+	p->claimed = weir_pool_client_claimed(p->client);
+	p->was_blank = weir_pool_client_was_blank(p->client);
+	p->shown = 100;
+	p->shown_ns = weir_now_ns();
 	*p->map = *p->scratch;
 	return 0;
 }
@@ -361,6 +403,8 @@ static int find_obstacle(struct weir_volume *v, struct weir_error *error)
 {
 	struct weir_volume_pool *p = v->pool;
 
+	if (v->rebuild && __atomic_load_n(v->rebuild->stops, __ATOMIC_ACQUIRE))
+		return weir_error_set(error, -ECANCELED, "volume %s: the donor stops", p->name);
 	if (v->status == -ESTALE)
 		return weir_error_set(error, -ESTALE, "volume %s: the claim is over", p->name);
 	if (v->status)
@@ -393,29 +437,37 @@ static int explain_delay(struct weir_volume *v, struct weir_error *error)
 			      v->pool->name, census.whole, v->core.nr_extents);
 }
 
+/* With the lock held. Return: whether there is nothing to wait for. */
+static bool is_ready(const struct weir_volume *v)
+{
+	return v->rebuild ? v->pool->is_rebuilt : v->pool->is_open;
+}
+
+/* Each change wakes. Progress of copies, and a donor's stop, are seen within a moment. */
 int weir_volume_pool_wait_open(struct weir_volume *v, struct weir_error *error)
 {
 	struct weir_volume_pool *p = v->pool;
 	uint64_t patience_ns = 2 * v->options.timeout_ns + 3ull * p->map->lease_ms * WEIR_NS_PER_MS;
 	uint64_t until_ns = 0, last = UINT64_MAX;
-	bool is_open = false;
+	bool is_done = false;
 	int rc = 0;
 
-	while (!is_open && !rc) {
+	while (!is_done && !rc) {
+		uint32_t seen = __atomic_load_n(&p->changed, __ATOMIC_SEQ_CST);
 		uint64_t progress;
 
 		weir_volume_lock(v);
-		is_open = p->is_open;
+		is_done = is_ready(v);
 		progress = p->moves + v->core.copied + p->map->revision;
 		if (progress != last)
 			until_ns = weir_after_ns(weir_now_ns(), patience_ns);
 		last = progress;
-		rc = is_open ? 0 : find_obstacle(v, error);
-		if (!is_open && !rc && weir_now_ns() >= until_ns)
+		rc = is_done ? 0 : find_obstacle(v, error);
+		if (!is_done && !rc && weir_now_ns() >= until_ns)
 			rc = explain_delay(v, error);
 		weir_volume_unlock(v);
-		if (!is_open && !rc)
-			poll(NULL, 0, 1);
+		if (!is_done && !rc)
+			weir_volume_sleep(&p->changed, seen, weir_now_ns() + LOOK_NS);
 	}
 	return rc;
 }

@@ -14,7 +14,15 @@
  * Opening. The last client may have died during writes, so that serving copies differ in pages
  * whose writes never completed. Before the first request, one serving copy of each extent is
  * chosen, and all others are filled from it. Then all reads agree. If the chosen donor dies
- * meanwhile, another serving copy is chosen: no request has seen the first.
+ * meanwhile, another serving copy is chosen: no request has seen the first. A syncing member that
+ * the pool may promote without asking this client counts as serving: see
+ * weir_pool_map_may_serve(). Other syncing
+ * members are filled beside the requests.
+ *
+ * Rebuilding. A donor opens a volume that no client has, fills its own syncing members, reports
+ * them, and closes the volume. Nothing changes the serving copies meanwhile: each has all completed
+ * writes, and any is a source. A client that comes takes the claim over, and fences the donor like
+ * an earlier client.
  *
  * Fencing. Each opening has an epoch, the version of its claim in the store. A region is opened at
  * the epoch, and the donor revokes the keys of all holders before. So no write of an earlier client
@@ -33,7 +41,11 @@
  * struct weir_volume_pool - the pool of a mapped volume
  * @client: of the opening and then the watching thread; @reporter: of the maintaining thread
  * @name: the volume's; @pool_id, @volume_id: of its regions' names
- * @epoch, @lease: of the claim; the lease may change, guarded by the lock
+ * @epoch, @claimed: versions of the claim's key, at first and now; @lease: of the claim. The
+ *	latter two may change, guarded by the lock
+ * @was_blank: the volume had no data
+ * @confirmed_ns: when the claim last stood for certain; guarded by the lock
+ * @wants_proof: somebody waits for a newer @confirmed_ns; guarded by the lock
  * @map: in use; the maintaining thread replaces it with the lock held
  * @fresh: newer than @map, if @has_fresh; guarded by the lock
  * @scratch: of the watching thread
@@ -43,14 +55,18 @@
  * @ready: the syncing member, by @joined, that has all data; by group and shard; guarded by the
  *	lock
  * @reported: the part of @ready that the pool knows; of the watching thread
- * @is_open: requests may come; guarded by the lock
+ * @is_open: requests may come; @is_rebuilt: the pool knows that the own members have all data;
+ *	guarded by the lock
+ * @changed: a futex: either has changed, or @moves, @refusal or the map; atomic
+ * @shown, @shown_ns: progress as the pool shows it; of the watching thread
  * @moves: regions opened so far; guarded by the lock
  * @refusal, @reason: why a donor gave no memory last; guarded by the lock
  */
 struct weir_volume_pool {
 	struct weir_pool_client *client, *reporter;
 	char name[WEIR_POOL_NAME_MAX];
-	uint64_t pool_id, volume_id, epoch, lease;
+	uint64_t pool_id, volume_id, epoch, lease, claimed, confirmed_ns;
+	bool was_blank, wants_proof;
 	struct weir_pool_map *map, *fresh, *scratch;
 	bool has_fresh;
 	uint16_t *group;
@@ -58,7 +74,10 @@ struct weir_volume_pool {
 	uint8_t *found;
 	uint64_t ready[WEIR_POOL_GROUPS_MAX][WEIR_POOL_COPIES_MAX];
 	uint64_t reported[WEIR_POOL_GROUPS_MAX][WEIR_POOL_COPIES_MAX];
-	bool is_open;
+	bool is_open, is_rebuilt;
+	uint32_t changed;
+	unsigned int shown;
+	uint64_t shown_ns;
 	uint64_t moves;
 	int refusal;
 	struct weir_error reason;
@@ -81,6 +100,17 @@ void weir_volume_pool_stop(struct weir_volume *v);
 
 /* No request can succeed any more. */
 void weir_volume_pool_end(struct weir_volume *v, int status);
+
+/* Whether the volume is open for a donor, and the member is the donor's. */
+bool weir_volume_pool_is_own(const struct weir_volume *v, const struct weir_pool_map *map,
+			     const struct weir_pool_member *m);
+
+/* Whether a group is to be filled: of a client's volume, each is. */
+bool weir_volume_pool_is_wanted(const struct weir_volume *v, const struct weir_pool_map *map,
+				uint16_t group);
+
+/* Return: percent of their data that syncing members have. Takes the lock. */
+unsigned int weir_volume_pool_progress(struct weir_volume *v);
 
 /* Brings the copies in line with the map. Context: the maintaining thread. */
 void weir_volume_pool_place(struct weir_volume *v);

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/client/memory/region.h"
 #include "lib/volume/pool.h"
+#include "lib/volume/rebuild.h"
 
 #define NAME_MAX_BYTES (WEIR_REGION_NAME_MAX + 1)
 
@@ -230,61 +231,128 @@ static void attach(struct weir_volume *v, uint32_t extent, const struct weir_poo
 	weir_volume_unlock(v);
 }
 
+bool weir_volume_pool_is_own(const struct weir_volume *v, const struct weir_pool_map *map,
+			     const struct weir_pool_member *m)
+{
+	return v->rebuild && m->incarnation == v->rebuild->incarnation &&
+	       !strcmp(map->donor[m->donor].id, v->rebuild->donor);
+}
+
+bool weir_volume_pool_is_wanted(const struct weir_volume *v, const struct weir_pool_map *map,
+				uint16_t group)
+{
+	const struct weir_pool_group *g = &map->group[group];
+	bool found = !v->rebuild;
+
+	for (uint8_t i = 0; i < g->nr_members; i++)
+		found |= g->member[i].state == WEIR_POOL_SYNCING &&
+			 !weir_pool_group_is_lost(g) &&
+			 weir_volume_pool_is_own(v, map, &g->member[i]);
+	return found;
+}
+
+static bool is_wanted(const struct weir_volume *v, uint32_t extent)
+{
+	return weir_volume_pool_is_wanted(v, v->pool->map, v->pool->group[extent]);
+}
+
+/* Whether a member has a part in the opening: a donor fills its own members only. */
+static bool takes_part(const struct weir_volume *v, const struct weir_pool_member *m)
+{
+	return is_in(m) && (!v->rebuild || m->state == WEIR_POOL_SERVING ||
+			    weir_volume_pool_is_own(v, v->pool->map, m));
+}
+
 static void attach_all(struct weir_volume *v, uint32_t extent)
 {
 	const struct weir_pool_group *group = group_of(v, extent);
 
+	if (!is_wanted(v, extent))
+		return;
 	for (uint8_t i = 0; i < group->nr_members; i++) {
 		const struct weir_pool_member *m = &group->member[i];
 
-		for (unsigned int t = 0; is_in(m) && t < v->nr_targets; t++) {
+		for (unsigned int t = 0; takes_part(v, m) && t < v->nr_targets; t++) {
 			if (v->targets[t].session && weir_volume_pool_is_of(v, &v->targets[t], m))
 				attach(v, extent, m, &v->targets[t]);
 		}
 	}
 }
 
-/* Return: whether each serving member has a copy that is attached. */
+/* Whether the opening waits until the member has all data. */
+static bool must_have(const struct weir_volume *v, const struct weir_pool_member *m)
+{
+	const struct weir_volume_pool *p = v->pool;
+
+	if (v->rebuild)
+		return m->state == WEIR_POOL_SYNCING && weir_volume_pool_is_own(v, p->map, m);
+	return weir_pool_map_may_serve(p->map, m, weir_pool_map_volume(p->map, p->name),
+				       p->was_blank);
+}
+
+/* Return: whether each such member, and any serving one, has a copy that is attached. */
 static bool is_attached(struct weir_volume *v, uint32_t extent)
 {
 	const struct weir_pool_group *group = group_of(v, extent);
+	bool any_serves = false;
 
 	for (uint8_t i = 0; i < group->nr_members; i++) {
 		const struct weir_pool_member *m = &group->member[i];
 		uint8_t slot = slot_of(v, extent, m);
+		bool is_there = slot < v->core.slots && *weir_volume_region(v, extent, slot);
 
-		if (m->state == WEIR_POOL_SERVING &&
-		    (slot == v->core.slots || !*weir_volume_region(v, extent, slot)))
+		if (must_have(v, m) && !is_there)
 			return false;
+		any_serves |= m->state == WEIR_POOL_SERVING && is_there;
 	}
-	return true;
+	return any_serves;
 }
 
-/* Of an extent without data all copies are whole. Else one serving copy is the source of others. */
-static void choose_source(struct weir_volume *v, uint32_t extent)
+/* Return: the copies of serving members whose memory was there. */
+static uint8_t found_serving(struct weir_volume *v, uint32_t extent)
 {
-	uint8_t found = v->pool->found[extent];
+	uint8_t found = 0;
 
-	if (found)
-		weir_extents_found(&v->core, extent);
 	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
 		const struct weir_pool_member *m =
 			has_memory(v, extent, slot) ? member_at(v, extent, slot) : NULL;
 
-		if (!m || (found && (m->state != WEIR_POOL_SERVING || !(found >> slot & 1))))
+		if (m && m->state == WEIR_POOL_SERVING)
+			found |= (uint8_t)(v->pool->found[extent] & 1u << slot);
+	}
+	return found;
+}
+
+/*
+ * Serving members get memory before the first request. So where none of them had any, there is no
+ * data, and all copies are whole. Else one serving copy is the source of all others; a donor leaves
+ * serving copies as they are, and trusts each.
+ */
+static void choose_source(struct weir_volume *v, uint32_t extent)
+{
+	uint8_t found = found_serving(v, extent);
+
+	if (found)
+		weir_extents_found(&v->core, extent);
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		if (!has_memory(v, extent, slot) || (found && !(found >> slot & 1)))
 			continue;
 		weir_extents_trust(&v->core, extent, slot);
-		if (found)
+		if (found && !v->rebuild)
 			return;
 	}
 }
 
-static bool is_filling(const struct weir_volume *v, uint32_t extent)
+static bool is_filling(struct weir_volume *v, uint32_t extent)
 {
 	bool any = false;
 
-	for (uint8_t slot = 0; slot < v->core.slots; slot++)
-		any |= v->extents[extent].replica[slot].state == WEIR_REPLICA_FILLING;
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		const struct weir_pool_member *m = member_at(v, extent, slot);
+
+		any |= v->extents[extent].replica[slot].state == WEIR_REPLICA_FILLING && m &&
+		       must_have(v, m);
+	}
 	return any;
 }
 
@@ -293,6 +361,8 @@ static bool open_extent(struct weir_volume *v, uint32_t extent)
 {
 	bool is_attached_now = is_attached(v, extent), is_equal;
 
+	if (!is_wanted(v, extent))
+		return true;
 	if (weir_pool_group_is_lost(group_of(v, extent))) {
 		weir_volume_pool_end(v, -EIO);
 		return false;
@@ -315,6 +385,40 @@ static void open_extents(struct weir_volume *v)
 	weir_volume_lock(v);
 	v->pool->is_open |= is_equal;
 	weir_volume_unlock(v);
+}
+
+/* Of the members that take part. */
+static void add_progress(struct weir_volume *v, uint32_t extent, uint64_t *done, uint64_t *all)
+{
+	const struct weir_pool_group *group = group_of(v, extent);
+	const struct weir_extents_resync *copy = &v->core.copy;
+
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+		uint8_t slot = slot_of(v, extent, m);
+
+		if (m->state != WEIR_POOL_SYNCING || !takes_part(v, m))
+			continue;
+		*all += v->core.pages;
+		if (slot == v->core.slots)
+			continue;
+		if (v->extents[extent].replica[slot].state == WEIR_REPLICA_VALID)
+			*done += v->core.pages;
+		else if (copy->state != WEIR_RESYNC_IDLE && copy->extent == extent &&
+			 copy->target == slot)
+			*done += copy->page;
+	}
+}
+
+unsigned int weir_volume_pool_progress(struct weir_volume *v)
+{
+	uint64_t done = 0, all = 0;
+
+	weir_volume_lock(v);
+	for (uint32_t i = 0; i < v->core.nr_extents; i++)
+		add_progress(v, i, &done, &all);
+	weir_volume_unlock(v);
+	return all ? (unsigned int)(done * 100 / all) : 100;
 }
 
 /* Members that joined an extent without data later are whole, too, if their memory is new. */
@@ -385,10 +489,10 @@ void weir_volume_pool_place(struct weir_volume *v)
 	return_memory(v);
 	for (uint32_t i = 0; i < v->core.nr_extents && !is_over(v); i++)
 		attach_all(v, i);
-	if (!v->pool->is_open) {
+	if (!v->pool->is_open)
 		open_extents(v);
+	if (!v->pool->is_open)
 		return;
-	}
 	for (uint32_t i = 0; i < v->core.nr_extents; i++)
 		trust_new(v, i);
 	find_ready(v);

@@ -8,8 +8,11 @@
 #include "lib/base/thread.h"
 #include "lib/pool/client.h"
 #include "lib/volume/pool.h"
+#include "lib/volume/rebuild.h"
 
 #define RETRY_MS 100 /* while the store does not answer */
+#define SHOW_NS WEIR_NS_PER_S /* a member that is filled sooner is not shown */
+#define SHOW_PERCENT 10u
 
 void weir_volume_pool_end(struct weir_volume *v, int status)
 {
@@ -18,6 +21,7 @@ void weir_volume_pool_end(struct weir_volume *v, int status)
 		v->status = status;
 	weir_volume_unlock(v);
 	weir_volume_kick(v);
+	weir_volume_wake(&v->pool->changed);
 }
 
 static void publish(struct weir_volume *v)
@@ -71,6 +75,70 @@ static bool has_volume(const struct weir_volume_pool *p)
 	       weir_pool_map_is_ready(p->scratch, volume->scheme);
 }
 
+/* A donor's claim gives way to a client without notice. */
+static bool has_claim(const struct weir_volume *v)
+{
+	const struct weir_volume_pool *p = v->pool;
+	uint64_t holder = weir_pool_map_volume(p->scratch, p->name)->holder;
+
+	return holder == weir_pool_client_claimed(p->client) || (!holder && !v->rebuild);
+}
+
+/* Shows how far the syncing members are, in steps, so that the map changes a few times only. */
+static void show_progress(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+	unsigned int percent = weir_volume_pool_progress(v);
+	uint64_t now_ns = weir_now_ns();
+
+	if (percent == 100 && p->shown == 100) {
+		p->shown_ns = now_ns;
+		return;
+	}
+	if (percent < 100 && (now_ns < p->shown_ns + SHOW_NS ||
+			      (p->shown < 100 && percent < p->shown + SHOW_PERCENT)))
+		return;
+	if (!weir_pool_client_report_progress(p->client, percent,
+					      v->rebuild ? v->rebuild->donor : NULL, NULL))
+		p->shown = percent;
+	p->shown_ns = now_ns;
+}
+
+/* Whether the pool knows that the donor's members have all data. */
+static bool is_rebuilt(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+	const struct weir_pool_table *table =
+		weir_pool_map_table(p->scratch,
+				    weir_pool_map_volume(p->scratch, p->name)->scheme);
+
+	for (uint16_t i = table->first; i < table->first + table->count; i++) {
+		const struct weir_pool_group *group = &p->scratch->group[i];
+
+		if (!weir_volume_pool_is_wanted(v, p->scratch, i))
+			continue;
+		for (uint8_t j = 0; j < group->nr_members; j++) {
+			const struct weir_pool_member *m = &group->member[j];
+
+			if (m->state == WEIR_POOL_SYNCING &&
+			    weir_volume_pool_is_own(v, p->scratch, m) &&
+			    p->reported[i][m->shard] != m->joined)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void check_rebuilt(struct weir_volume *v)
+{
+	if (!v->rebuild || !is_rebuilt(v))
+		return;
+	weir_volume_lock(v);
+	v->pool->is_rebuilt = true;
+	weir_volume_unlock(v);
+	weir_volume_wake(&v->pool->changed);
+}
+
 /* Return: 0; -ESTALE the claim is over; another errno: try again. */
 static int read_map(struct weir_volume *v)
 {
@@ -80,16 +148,19 @@ static int read_map(struct weir_volume *v)
 
 	weir_volume_lock(v);
 	p->lease = weir_pool_client_lease(p->client);
+	p->claimed = weir_pool_client_claimed(p->client);
 	weir_volume_unlock(v);
 	if (!rc)
 		rc = weir_pool_client_read(p->client, p->scratch, NULL);
 	if (rc)
 		return rc;
-	if (!has_volume(p))
+	if (!has_volume(p) || !has_claim(v))
 		return -ESTALE;
 	if (p->scratch->revision != revision)
 		publish(v);
 	report_synced(v);
+	show_progress(v);
+	check_rebuilt(v);
 	return 0;
 }
 
@@ -146,11 +217,15 @@ int weir_volume_pool_watch(struct weir_volume *v, struct weir_error *error)
 void weir_volume_pool_stop(struct weir_volume *v)
 {
 	struct weir_volume_pool *p = v->pool;
+	uint64_t lease;
 
 	if (!p)
 		return;
-	if (p->lease)
-		(void)weir_pool_store_revoke(weir_pool_client_store(p->reporter), p->lease, NULL);
+	weir_volume_lock(v);
+	lease = p->lease;
+	weir_volume_unlock(v);
+	if (lease)
+		(void)weir_pool_store_revoke(weir_pool_client_store(p->reporter), lease, NULL);
 	if (p->has_watcher)
 		pthread_join(p->watcher, NULL);
 }

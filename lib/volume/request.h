@@ -29,6 +29,7 @@ enum weir_volume_wait {
 	WEIR_VOLUME_WAIT_START, /* to write: for memory */
 	WEIR_VOLUME_WAIT_READ, /* for a copy to read */
 	WEIR_VOLUME_WAIT_FATE, /* of the copies that failed */
+	WEIR_VOLUME_WAIT_PROOF, /* that wrong bytes are not those of a later client */
 };
 
 enum weir_volume_step {
@@ -45,7 +46,7 @@ enum weir_volume_step {
  * @step: an enum weir_volume_step
  * @tried: copies that failed the current read
  * @slot: the copy that is read
- * @is_wrong: a copy had wrong bytes
+ * @is_wrong: a copy had wrong bytes, last at @doubt_ns
  * @write: the core's state of a write; @is_writing: a write is at the donors
  * @wait: an enum weir_volume_wait, while the piece waits; @retry_ns: not before
  * @give_up_ns: when it stops waiting for memory
@@ -65,7 +66,7 @@ struct weir_volume_piece {
 	bool is_writing, is_wrong;
 	struct weir_extents_write write;
 	uint8_t wait;
-	uint64_t retry_ns, give_up_ns;
+	uint64_t retry_ns, give_up_ns, doubt_ns;
 	uint32_t subios;
 	uint32_t failed;
 	int status;

@@ -192,6 +192,30 @@ static int start_threads(struct weir_volume *v, struct weir_error *error)
 	return rc;
 }
 
+int weir_volume_start(const struct weir_volume_options *given,
+		      const struct weir_volume_rebuild *rebuild, struct weir_volume **volume,
+		      struct weir_error *error)
+{
+	struct weir_volume_options options = *given;
+	struct weir_volume *v;
+	int rc = check_options(&options, error);
+
+	if (rc)
+		return rc;
+	v = volume_alloc(&options);
+	if (!v)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	v->rebuild = rebuild;
+	rc = options.volume ? weir_volume_pool_open(v, error) : weir_volume_list_open(v, error);
+	if (!rc)
+		rc = start_threads(v, error);
+	if (rc)
+		weir_volume_close(v);
+	else
+		*volume = v;
+	return rc;
+}
+
 int weir_volume_open(const struct weir_volume_options *given, struct weir_volume **volume,
 		     struct weir_error *error)
 {
@@ -200,16 +224,10 @@ int weir_volume_open(const struct weir_volume_options *given, struct weir_volume
 	int rc = weir_sized_in(&options, sizeof(options), given, "weir_volume_options", error);
 
 	if (!rc)
-		rc = check_options(&options, error);
+		rc = weir_volume_start(&options, NULL, &v, error);
 	if (rc)
 		return rc;
-	v = volume_alloc(&options);
-	if (!v)
-		return weir_error_set(error, -ENOMEM, "out of memory");
-	rc = options.volume ? weir_volume_pool_open(v, error) : weir_volume_list_open(v, error);
-	if (!rc)
-		rc = start_threads(v, error);
-	if (!rc && options.volume)
+	if (v->pool)
 		rc = weir_volume_pool_wait_open(v, error);
 	if (rc)
 		weir_volume_close(v);

@@ -53,6 +53,8 @@ enum weir_volume_fate {
  * @fate_of_copy: the fate of a live copy after a failure. Context: with the lock held
  * @may_come: whether an extent without a usable copy may have one later. With the lock held
  * @suspect: an operation at a copy has failed, or its bytes are wrong. With the lock held
+ * @is_certain: whether bytes that were wrong at @since_ns were this client's to read: else another
+ *	may have written them. With the lock held
  * @stop: ends the layout's threads, before the volume's donors are closed
  * @is_mapped: a pool's map places the copies: see core/volume/extents.h. Memory stays borrowed
  *	after a discard
@@ -64,11 +66,14 @@ struct weir_volume_layout {
 	enum weir_volume_fate (*fate_of_copy)(struct weir_volume *v, uint32_t extent, uint8_t slot);
 	bool (*may_come)(struct weir_volume *v, uint32_t extent);
 	void (*suspect)(struct weir_volume *v, uint32_t extent, uint8_t slot);
+	bool (*is_certain)(struct weir_volume *v, uint64_t since_ns);
 	void (*stop)(struct weir_volume *v);
 	bool is_mapped;
 };
 
 extern const struct weir_volume_layout weir_volume_list, weir_volume_mapped;
+
+struct weir_volume_rebuild;
 
 /**
  * struct weir_volume_target - one of the donors
@@ -134,6 +139,7 @@ struct weir_volume_resync {
  * struct weir_volume - a volume
  * @options: with the defaults filled in; @device: a copy, which @options points to
  * @layout: where copies lie; @pool: of a mapped volume, or NULL
+ * @rebuild: the donor that fills its copies; NULL: a client has opened the volume
  * @lock: guards all that follows, unless noted. Taken by weir_volume_lock(), or while serving
  * @core: extents and their copies; operations are pushed with the lock held
  * @regions: core.slots regions for each extent; each belongs to the user of its replica
@@ -151,6 +157,7 @@ struct weir_volume {
 	struct weir_volume_options options;
 	const struct weir_volume_layout *layout;
 	struct weir_volume_pool *pool;
+	const struct weir_volume_rebuild *rebuild;
 	int status;
 	char *device;
 	uint64_t bytes;
@@ -173,6 +180,19 @@ struct weir_volume {
 	unsigned int nr_targets;
 	struct weir_volume_target *targets;
 };
+
+/**
+ * weir_volume_start() - begin to open a volume
+ * @options: as for weir_volume_open(), checked, and kept until the volume is closed
+ * @rebuild: see rebuild.h; NULL: for a client. Kept until the volume is closed
+ * @volume: receives the volume; the caller owes a weir_volume_close()
+ * @error: may be NULL
+ *
+ * A volume of a pool is not yet open: see weir_volume_pool_wait_open().
+ */
+int weir_volume_start(const struct weir_volume_options *options,
+		      const struct weir_volume_rebuild *rebuild, struct weir_volume **volume,
+		      struct weir_error *error);
 
 /* Takes the lock. Context: any thread that may sleep, outside callbacks. */
 static inline void weir_volume_lock(struct weir_volume *v)

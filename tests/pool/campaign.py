@@ -166,7 +166,7 @@ class World:
             return file.read()[-2000:]
 
     def is_whole(self):
-        if self.client.poll() is not None:
+        if self.client and self.client.poll() is not None:
             self.end_client(self.client, 0)
             raise Failed("the client has ended")
         done = self.weir("status", "--json", self.pool)
@@ -223,6 +223,19 @@ class World:
         self.client = self.start_client()
         return name
 
+    def rebuild_without_client(self):
+        """Donors rebuild, to the end or until a client comes in the middle."""
+        self.client.terminate()
+        self.end_client(self.client, 0)
+        self.client = None
+        name = self.kill_donor()
+        if self.rng.random() < 0.5:
+            self.heal()
+        else:
+            self.pause(2 * LEASE_S)
+        self.client = self.start_client()
+        return name
+
     def kill_etcd(self):
         i = self.rng.randrange(3)
         self.etcd.processes[i].kill()
@@ -240,7 +253,8 @@ class World:
 
     def round(self):
         failures = ["kill_donor"] * 3 + ["stop_donor"] * 3 + [
-            "kill_client", "close_client", "take_over", "take_over", "kill_client_and_donor"]
+            "kill_client", "close_client", "take_over", "take_over", "kill_client_and_donor",
+            "rebuild_without_client", "rebuild_without_client"]
         if self.etcd:
             failures += ["kill_etcd", "stop_etcd"]
         failure = self.args.only or self.rng.choice(failures)

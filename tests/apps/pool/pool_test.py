@@ -275,6 +275,32 @@ class Life(World):
             self.assertIn(why, done.stderr)
         self.assertEqual(self.bytes_of("in"), data)
 
+    def test_donors_rebuild_a_volume_that_no_client_has_open(self):
+        self.begin("abc")
+        self.ask("volume", "create", "--extent", "256K", self.pool, "v", "6M")
+        data = os.urandom(6 << 20)
+        run = subprocess.run([WEIR, "perf", "volume", "--device", "softnic", "--seconds", "0.1",
+                              "--depth", "4", "--op", "mix", "--json", self.pool + "/v"],
+                             capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        measured = json.loads(run.stdout)
+        self.assertEqual(measured["bytes"], 4096 * measured["ops"])
+        self.assertGreater(measured["ops"], 0)
+        done = self.move("import", self.pool, "v", input=data)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.donors["b"][0].kill()
+        process, line = self.start("b", listen=self.donors["b"][1])
+        self.assertTrue(line.startswith("ready "), self.log("b"))
+        self.until(lambda: "msg=rebuilt" in self.log("b"))
+        self.until(lambda: self.ask("status", self.pool)["whole"] == GROUPS)
+        self.assertEqual(self.states("b"), {"serving"})
+        # The groups of donors a and b have only donor b now.
+        self.donors["a"][0].kill()
+        done = self.move("export", self.pool, "v")
+        self.assertEqual((done.returncode, done.stdout == data), (0, True), done.stderr)
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE), 0)
+
     def test_an_import_without_an_end_is_stopped(self):
         self.begin("ab")
         self.ask("volume", "create", "--extent", "256K", self.pool, "v", "6M")

@@ -103,7 +103,7 @@ static void report_synced(void)
 {
 	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
 		for (uint8_t j = 0; j < map->group[i].nr_members; j++)
-			map->group[i].member[j].synced = map->nr_volumes;
+			map->group[i].member[j].synced[0] = (1ull << map->nr_volumes) - 1;
 	}
 }
 
@@ -276,7 +276,7 @@ static void a_donor_that_returns_gets_its_place_and_must_be_synced(void **state)
 	assert_int_equal(count_members(0, WEIR_POOL_SYNCING), places);
 	for (uint16_t g = 0; g < 64; g++) {
 		for (uint8_t j = 0; j < 2; j++)
-			map->group[g].member[j].synced = 1;
+			map->group[g].member[j].synced[0] = 1;
 	}
 	assert_int_equal(settle(), 0);
 	report_synced();

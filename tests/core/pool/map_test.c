@@ -172,7 +172,7 @@ static void add_group(uint16_t number, const struct weir_pool_member *members, u
 
 static void a_table_is_ready_once_all_groups_exist(void **state)
 {
-	const struct weir_pool_member members[] = { { 0, 0, WEIR_POOL_SERVING, 0, 5 } };
+	const struct weir_pool_member members[] = { { 0, 0, WEIR_POOL_SERVING, 5 } };
 	struct weir_pool_scheme scheme = { 1, 1 };
 
 	(void)state;
@@ -187,12 +187,12 @@ static void a_table_is_ready_once_all_groups_exist(void **state)
 
 static void an_incarnation_restarts_when_out_and_serving_nowhere(void **state)
 {
-	const struct weir_pool_member both[] = { { 0, 0, WEIR_POOL_SERVING, 0, 5 },
-						 { 1, 1, WEIR_POOL_SERVING, 0, 6 } };
-	const struct weir_pool_member without[] = { { 0, 0, WEIR_POOL_OUT, 0, 5 },
-						    { 1, 1, WEIR_POOL_SERVING, 0, 6 } };
-	const struct weir_pool_member neither[] = { { 0, 0, WEIR_POOL_OUT, 0, 5 },
-						    { 1, 1, WEIR_POOL_OUT, 0, 6 } };
+	const struct weir_pool_member both[] = { { 0, 0, WEIR_POOL_SERVING, 5 },
+						 { 1, 1, WEIR_POOL_SERVING, 6 } };
+	const struct weir_pool_member without[] = { { 0, 0, WEIR_POOL_OUT, 5 },
+						    { 1, 1, WEIR_POOL_SERVING, 6 } };
+	const struct weir_pool_member neither[] = { { 0, 0, WEIR_POOL_OUT, 5 },
+						    { 1, 1, WEIR_POOL_OUT, 6 } };
 
 	(void)state;
 	weir_pool_map_add_donor(map, "a");
@@ -216,7 +216,7 @@ static void an_incarnation_restarts_when_out_and_serving_nowhere(void **state)
 
 static void a_member_is_present_as_one_incarnation(void **state)
 {
-	struct weir_pool_member member = { 0, 0, WEIR_POOL_SERVING, 0, 5 };
+	struct weir_pool_member member = { 0, 0, WEIR_POOL_SERVING, 5 };
 
 	(void)state;
 	assert_false(weir_pool_map_is_present(map, &member));
@@ -226,6 +226,34 @@ static void a_member_is_present_as_one_incarnation(void **state)
 	assert_true(weir_pool_map_is_present(map, &member));
 	map->donor[0].incarnation = 6;
 	assert_false(weir_pool_map_is_present(map, &member));
+}
+
+static void an_opening_waits_for_members_that_may_serve(void **state)
+{
+	static const struct {
+		enum weir_pool_member_state state;
+		bool is_synced, was_blank, may_serve;
+	} cases[] = {
+		{ WEIR_POOL_SERVING, false, false, true },
+		{ WEIR_POOL_SYNCING, false, false, false },
+		{ WEIR_POOL_SYNCING, true, false, true },
+		{ WEIR_POOL_SYNCING, false, true, true },
+		{ WEIR_POOL_OUT, true, true, false },
+	};
+
+	(void)state;
+	map->nr_volumes = 70;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weir_pool_member member = { .state = (uint8_t)cases[i].state };
+
+		if (cases[i].is_synced)
+			weir_pool_member_set_synced(&member, 65);
+		assert_int_equal(weir_pool_map_may_serve(map, &member, &map->volume[65],
+							 cases[i].was_blank),
+				 cases[i].may_serve);
+		assert_int_equal(weir_pool_map_may_serve(map, &member, &map->volume[64], false),
+				 cases[i].state == WEIR_POOL_SERVING);
+	}
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
@@ -242,6 +270,7 @@ int main(void)
 		TEST(a_table_is_ready_once_all_groups_exist),
 		TEST(an_incarnation_restarts_when_out_and_serving_nowhere),
 		TEST(a_member_is_present_as_one_incarnation),
+		TEST(an_opening_waits_for_members_that_may_serve),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

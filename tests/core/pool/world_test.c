@@ -2,10 +2,14 @@
 /* Test: core pool world; suites: core pool; timeout: 120 */
 /*
  * A pool in random interleavings: a store with versions, two coordinators with maps of any age,
- * donors that die, start again, lose their leases and are drained, and a client for each volume.
- * The memory of the donors is modelled naively: for each group and volume, the number of the last
- * write. A SERVING member that is alive must have each completed write; a group may lose its data
- * only with the memory; and once all is calm, each group is whole.
+ * donors that die, start again, lose their leases and are drained, and for each volume clients, one
+ * after another, and donors that rebuild. The memory of the donors is modelled naively: for each
+ * group and volume, the number of the last write, and the latest epoch that may write. A SERVING
+ * member that is alive must have each completed write; a group may lose its data only with the
+ * memory; and once all is calm, each group is whole.
+ *
+ * The decisions of the core are those of the pool. The steps of clients and donors in lib/volume
+ * are modelled here, so their mistakes are planted here, too.
  */
 #include "core/pool/coordinator.h"
 
@@ -21,27 +25,52 @@
 #ifndef STEPS
 #define STEPS 600
 #endif
-#define CALM_STEPS 400
+#define CALM_STEPS 1200
 #ifndef WORLDS
 #define WORLDS 120u
 #endif
+#define WORLDS_MAX 10000u /* until a mistake is found */
 #define LEASE_MS 1000
 #define REPLACE_MS 3000
 #define STEP_NS 100000000ull
+
+/* Planted in the steps of clients and donors. */
+enum mistake {
+	NO_MISTAKE,
+	REPORTS_WITHOUT_A_CLAIM,
+	REBUILDS_WITHOUT_A_FENCE,
+	OPENS_WITHOUT_REPORTED_MEMBERS,
+	NR_MISTAKES,
+};
 
 struct pool_donor {
 	bool is_up, has_lease;
 	uint64_t incarnation;
 	uint32_t memory[GROUPS][VOLUMES];
+	uint64_t epoch[GROUPS][VOLUMES];
 };
 
-/* A write goes to the members that the client knows; a bit for each donor that has it. */
+/*
+ * A write goes to the members that the client knows; a bit for each donor that has it. @filled: by
+ * group and donor, the membership that has all data.
+ */
 struct pool_client {
 	struct weir_pool_map map;
-	bool is_open, is_writing;
+	bool has_claim, is_open, is_writing, was_blank;
+	uint64_t epoch;
+	uint64_t filled[GROUPS][DONORS];
 	uint16_t group;
 	uint32_t number, has;
 	uint64_t incarnations[DONORS];
+};
+
+/* A donor that has a volume open. @value is on its way to a member. */
+struct pool_rebuilder {
+	struct weir_pool_map map;
+	bool is_active, is_copying, has_copied;
+	uint64_t epoch, joined, incarnation;
+	uint16_t donor, group;
+	uint32_t value;
 };
 
 struct pool_leader {
@@ -55,16 +84,19 @@ struct pool_world {
 	struct weir_pool_map truth;
 	struct pool_donor donor[DONORS];
 	struct pool_client client[VOLUMES];
+	struct pool_rebuilder rebuilder[VOLUMES];
+	uint64_t claim[VOLUMES]; /* version of the claim's key; 0: nobody has the volume */
 	struct pool_leader leader[LEADERS];
 	uint64_t synced[VOLUMES][GROUPS][DONORS]; /* the membership reported */
 	uint32_t completed[GROUPS][VOLUMES];
 	uint32_t perils;
-	bool is_calm;
+	bool is_calm, has_lost_write;
+	enum mistake mistake;
 };
 
 /* Of all worlds: what must have happened for the test to mean something. */
 static struct {
-	uint32_t writes, lost, renewed, promoted, drained, refused;
+	uint32_t writes, lost, renewed, promoted, drained, refused, rebuilt, fenced, taken_over;
 } counts;
 
 static uint32_t below(struct pool_world *w, uint32_t n)
@@ -89,10 +121,12 @@ static void copy_map(const struct pool_world *w, struct weir_pool_map *to)
 		for (uint8_t i = 0; i < group->nr_members; i++) {
 			struct weir_pool_member *m = &group->member[i];
 
-			m->synced = 0;
-			for (int v = 0; v < VOLUMES; v++)
-				m->synced += !to->volume[v].is_blank &&
-					     w->synced[v][g][m->donor] == m->joined;
+			memset(m->synced, 0, sizeof(m->synced));
+			for (uint16_t v = 0; v < VOLUMES; v++) {
+				if (!to->volume[v].is_blank &&
+				    w->synced[v][g][m->donor] == m->joined)
+					weir_pool_member_set_synced(m, v);
+			}
 		}
 	}
 }
@@ -136,7 +170,7 @@ static bool is_alive(const struct pool_world *w, const struct weir_pool_member *
 }
 
 /* The promise that all is about. */
-static void check_members(const struct pool_world *w)
+static void check_members(struct pool_world *w)
 {
 	for (int g = 0; g < GROUPS; g++) {
 		const struct weir_pool_group *group = &w->truth.group[g];
@@ -147,9 +181,11 @@ static void check_members(const struct pool_world *w)
 			if (m->state != WEIR_POOL_SERVING || !is_alive(w, m))
 				continue;
 			for (int v = 0; v < VOLUMES; v++)
-				assert_true(w->donor[m->donor].memory[g][v] >= w->completed[g][v]);
+				w->has_lost_write |=
+					w->donor[m->donor].memory[g][v] < w->completed[g][v];
 		}
 	}
+	assert_true(!w->has_lost_write || w->mistake);
 }
 
 /* Members that hold different shards stand in different domains. */
@@ -247,6 +283,7 @@ static void register_donor(struct pool_world *w, uint16_t d)
 static void start_donor(struct pool_world *w, uint16_t d)
 {
 	memset(w->donor[d].memory, 0, sizeof(w->donor[d].memory));
+	memset(w->donor[d].epoch, 0, sizeof(w->donor[d].epoch));
 	w->donor[d].is_up = true;
 	w->donor[d].incarnation = ++w->incarnations;
 	register_donor(w, d);
@@ -304,16 +341,88 @@ static const struct weir_pool_member *find_member(const struct weir_pool_group *
 	return NULL;
 }
 
-static void open_volume(struct pool_world *w, struct pool_client *c, int v)
+static void claim_volume(struct pool_world *w, struct pool_client *c, int v)
 {
 	copy_map(w, &c->map);
 	if (!weir_pool_map_is_ready(&c->map, c->map.volume[v].scheme))
 		return;
+	counts.taken_over += w->claim[v] != 0;
+	c->has_claim = true;
+	c->was_blank = c->map.volume[v].is_blank;
+	c->epoch = w->claim[v] = ++w->truth.revision;
 	w->truth.volume[v].is_blank = false;
-	w->truth.revision++;
-	/* Time may pass between the two steps of opening: others act on the old state. */
-	c->is_open = true;
+	memset(c->filled, 0, sizeof(c->filled));
+	/* Time may pass between the steps of opening: others act on the old state. */
 	copy_map(w, &c->map);
+}
+
+/* Whether the opening waits for a member. */
+static bool must_have(const struct pool_world *w, const struct pool_client *c, int v,
+		      const struct weir_pool_member *m)
+{
+	if (w->mistake == OPENS_WITHOUT_REPORTED_MEMBERS && m->state == WEIR_POOL_SYNCING)
+		return c->was_blank;
+	return weir_pool_map_may_serve(&c->map, m, &c->map.volume[v], c->was_blank);
+}
+
+/* A region is opened at an epoch: from then on, no earlier epoch writes. */
+static bool fence(struct pool_world *w, uint16_t d, uint16_t g, int v, uint64_t epoch)
+{
+	uint64_t *latest = &w->donor[d].epoch[g][v];
+
+	if (*latest > epoch) {
+		counts.fenced++;
+		return false;
+	}
+	*latest = epoch;
+	return true;
+}
+
+/* Fences the group's members, and makes them equal. Return: whether all were there. */
+static bool open_group(struct pool_world *w, struct pool_client *c, int v, uint16_t g)
+{
+	const struct weir_pool_group *group = &c->map.group[g];
+	const struct weir_pool_member *source = NULL;
+
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+
+		if (must_have(w, c, v, m) && !is_alive(w, m))
+			return false;
+		if (m->state == WEIR_POOL_SERVING && (!source || below(w, 2)))
+			source = m;
+	}
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+
+		if (!must_have(w, c, v, m))
+			continue;
+		assert_true(fence(w, m->donor, g, v, c->epoch));
+		w->donor[m->donor].memory[g][v] = w->donor[source->donor].memory[g][v];
+		c->filled[g][m->donor] = m->joined;
+	}
+	return true;
+}
+
+static void open_volume(struct pool_world *w, struct pool_client *c, int v)
+{
+	bool is_open = true;
+
+	if (!below(w, 3))
+		copy_map(w, &c->map);
+	for (uint16_t g = 0; g < GROUPS && is_open; g++) {
+		if (!weir_pool_group_is_lost(&c->map.group[g]))
+			is_open = open_group(w, c, v, g);
+	}
+	c->is_open = is_open;
+}
+
+/* Also in the middle of a write: then some members have it, and others do not. */
+static void close_volume(struct pool_world *w, struct pool_client *c, int v)
+{
+	c->has_claim = c->is_open = c->is_writing = false;
+	w->claim[v] = 0;
+	w->truth.revision++;
 }
 
 static void begin_write(struct pool_world *w, struct pool_client *c)
@@ -338,9 +447,12 @@ static void go_on_writing(struct pool_world *w, struct pool_client *c, int v)
 
 		if (m->state == WEIR_POOL_OUT || has)
 			continue;
-		has_all = false;
+		/* No write waits for a member that this client has not filled. */
+		has_all &= m->state == WEIR_POOL_SYNCING &&
+			   c->filled[c->group][m->donor] != m->joined;
 		if (!is_alive(w, m) || below(w, 2))
 			continue;
+		assert_true(fence(w, m->donor, c->group, v, c->epoch));
 		w->donor[m->donor].memory[c->group][v] = c->number;
 		c->has |= 1u << m->donor;
 		c->incarnations[m->donor] = m->incarnation;
@@ -387,18 +499,120 @@ static void synchronise(struct pool_world *w, struct pool_client *c, int v)
 	}
 	if (readable < group->scheme.data || !to || (c->is_writing && c->group == g))
 		return;
+	assert_true(fence(w, to->donor, g, v, c->epoch));
 	w->donor[to->donor].memory[g][v] = w->donor[from->donor].memory[g][v];
+	c->filled[g][to->donor] = to->joined;
 	w->synced[v][g][to->donor] = to->joined;
 	w->truth.revision++;
+}
+
+static void begin_rebuild(struct pool_world *w, struct pool_rebuilder *r, int v)
+{
+	if (w->claim[v] || w->truth.volume[v].is_blank || below(w, 3))
+		return;
+	r->is_active = true;
+	r->is_copying = r->has_copied = false;
+	r->donor = (uint16_t)below(w, DONORS);
+	r->incarnation = w->donor[r->donor].incarnation;
+	r->epoch = w->claim[v] = ++w->truth.revision;
+	copy_map(w, &r->map);
+}
+
+static void end_rebuild(struct pool_world *w, struct pool_rebuilder *r, int v)
+{
+	r->is_active = false;
+	if (w->claim[v] == r->epoch)
+		w->claim[v] = 0;
+}
+
+/* Reads a value from any serving member, for a member of the donor. */
+static void begin_copy(struct pool_world *w, struct pool_rebuilder *r, int v)
+{
+	uint16_t g = (uint16_t)below(w, GROUPS);
+	const struct weir_pool_group *group = &r->map.group[g];
+	const struct weir_pool_member *from = NULL, *to = NULL;
+
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+
+		if (m->state == WEIR_POOL_SERVING && is_alive(w, m) && (!from || below(w, 2)))
+			from = m;
+		if (m->state == WEIR_POOL_SYNCING && m->donor == r->donor &&
+		    m->incarnation == r->incarnation)
+			to = m;
+	}
+	if (!from || !to || weir_pool_group_is_lost(group) ||
+	    !fence(w, from->donor, g, v, r->epoch) || !fence(w, to->donor, g, v, r->epoch))
+		return;
+	r->is_copying = true;
+	r->has_copied = false;
+	r->group = g;
+	r->joined = to->joined;
+	r->value = w->donor[from->donor].memory[g][v];
+}
+
+/* Each step may come late: a client may have taken the volume over. */
+static void go_on_copying(struct pool_world *w, struct pool_rebuilder *r, int v)
+{
+	struct pool_donor *donor = &w->donor[r->donor];
+	bool may_write = donor->epoch[r->group][v] <= r->epoch ||
+			 w->mistake == REBUILDS_WITHOUT_A_FENCE;
+
+	if (!r->has_copied) {
+		if (may_write)
+			donor->memory[r->group][v] = r->value;
+		r->has_copied = may_write;
+		r->is_copying = may_write;
+		counts.fenced += !may_write;
+		return;
+	}
+	r->is_copying = false;
+	if (w->claim[v] != r->epoch && w->mistake != REPORTS_WITHOUT_A_CLAIM)
+		return;
+	w->synced[v][r->group][r->donor] = r->joined;
+	w->truth.revision++;
+	counts.rebuilt++;
+}
+
+static void rebuild(struct pool_world *w, int v)
+{
+	struct pool_rebuilder *r = &w->rebuilder[v];
+	bool is_alive_now = w->donor[r->donor].is_up &&
+			    w->donor[r->donor].incarnation == r->incarnation;
+
+	if (!r->is_active)
+		begin_rebuild(w, r, v);
+	else if (!is_alive_now || (!r->is_copying && !below(w, 12)))
+		end_rebuild(w, r, v);
+	else if (r->is_copying && (w->is_calm || !below(w, 6)))
+		go_on_copying(w, r, v);
+	else if (r->is_copying)
+		return; /* this donor is stopped */
+	else
+		begin_copy(w, r, v);
+	if (!below(w, 3))
+		copy_map(w, &r->map);
 }
 
 static void use(struct pool_world *w, int v)
 {
 	struct pool_client *c = &w->client[v];
 
+	/* Once all is calm, donors rebuild one of the volumes, and a client the other. */
+	if (w->is_calm && c->has_claim && v)
+		close_volume(w, c, v);
+	if (!c->has_claim) {
+		if (w->is_calm ? !v || w->truth.volume[v].is_blank : !below(w, 6))
+			claim_volume(w, c, v);
+		return;
+	}
 	if (!c->is_open) {
-		if (w->is_calm || !below(w, 40))
-			open_volume(w, c, v);
+		open_volume(w, c, v);
+		report(w, c);
+		return;
+	}
+	if (!w->is_calm && !below(w, 30)) {
+		close_volume(w, c, v);
 		return;
 	}
 	if (!below(w, 3))
@@ -424,7 +638,8 @@ static void make_volumes_again(struct pool_world *w)
 		return;
 	for (int v = 0; v < VOLUMES; v++) {
 		w->truth.volume[v].is_blank = true;
-		w->client[v].is_open = w->client[v].is_writing = false;
+		close_volume(w, &w->client[v], v);
+		w->rebuilder[v].is_active = false;
 		memset(w->synced[v], 0, sizeof(w->synced[v]));
 		for (int g = 0; g < GROUPS; g++)
 			w->completed[g][v] = 0;
@@ -437,15 +652,17 @@ static void make_volumes_again(struct pool_world *w)
 
 static void step(struct pool_world *w)
 {
-	uint32_t who = below(w, 3);
+	uint32_t who = below(w, 4);
 
 	w->now_ns += STEP_NS / 4 + below(w, STEP_NS);
 	if (!who)
 		live(w, (uint16_t)below(w, DONORS));
 	else if (who == 1)
 		lead(w, &w->leader[below(w, LEADERS)]);
-	else
+	else if (who == 2)
 		use(w, (int)below(w, VOLUMES));
+	else
+		rebuild(w, (int)below(w, VOLUMES));
 	if (!below(w, w->is_calm ? 200 : 40))
 		w->truth.leader_stored = 0;
 	make_volumes_again(w);
@@ -507,12 +724,39 @@ static void a_pool_keeps_what_was_written(void **state)
 	assert_true(counts.promoted > WORLDS);
 	assert_true(counts.drained > WORLDS);
 	assert_true(counts.refused > 0);
+	assert_true(counts.rebuilt > WORLDS);
+	assert_true(counts.fenced > 0);
+	assert_true(counts.taken_over > WORLDS / 4);
+}
+
+static bool finds(struct pool_world *w, enum mistake mistake)
+{
+	for (uint32_t seed = 0; seed < WORLDS_MAX; seed++) {
+		begin_world(w, seed);
+		w->mistake = mistake;
+		for (int i = 0; i < STEPS && !w->has_lost_write; i++)
+			step(w);
+		if (w->has_lost_write)
+			return true;
+	}
+	return false;
+}
+
+static void each_mistake_of_clients_and_donors_loses_a_write(void **state)
+{
+	struct pool_world *w = calloc(1, sizeof(*w));
+
+	(void)state;
+	for (int mistake = NO_MISTAKE + 1; mistake < NR_MISTAKES; mistake++)
+		assert_true(finds(w, (enum mistake)mistake));
+	free(w);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pool_keeps_what_was_written),
+		cmocka_unit_test(each_mistake_of_clients_and_donors_loses_a_write),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,12 +205,51 @@ static void a_volume_has_one_client(void **state)
 	assert_non_null(strstr(error.text, "no volume w"));
 	assert_int_equal(weir_pool_client_open_volume(client, "v", map, NULL), 0);
 	assert_false(map->volume[0].is_blank);
-	assert_true(map->volume[0].is_held);
+	assert_true(map->volume[0].holder > 0);
 	assert_int_equal(weir_pool_client_keep(client, NULL), 0);
 	assert_int_equal(weir_pool_client_open_volume(other, "v", map, &error), -EBUSY);
 	weir_pool_client_close(client);
 	assert_int_equal(weir_pool_client_open_volume(other, "v", map, NULL), 0);
 	client = other;
+}
+
+static void a_donor_that_rebuilds_gives_way_to_a_client(void **state)
+{
+	struct weir_pool_client *donor, *second;
+	uint64_t claimed;
+
+	(void)state;
+	put_pool();
+	put_donors();
+	put_volume("v");
+	assert_int_equal(weir_pool_client_open(where, &donor, NULL), 0);
+	assert_int_equal(weir_pool_client_open(where, &second, NULL), 0);
+	assert_int_equal(weir_pool_client_open_rebuild(donor, "v", map, NULL), 0);
+	assert_true(map->volume[0].is_rebuilding);
+	claimed = weir_pool_client_claimed(donor);
+	assert_int_equal(weir_pool_client_epoch(donor), claimed);
+	assert_int_equal(weir_pool_client_confirm(second, "v", claimed, NULL), 0);
+	assert_int_equal(weir_pool_client_open_rebuild(second, "v", map, NULL), -EBUSY);
+	assert_int_equal(weir_pool_client_report_progress(donor, 41, "b", NULL), 0);
+	read_map();
+	assert_int_equal(map->volume[0].progress, 41);
+	assert_string_equal(map->donor[map->volume[0].filled].id, "b");
+
+	assert_int_equal(weir_pool_client_open_volume(client, "v", map, NULL), 0);
+	assert_false(map->volume[0].is_rebuilding);
+	assert_true(weir_pool_client_epoch(client) > claimed);
+	assert_int_equal(weir_pool_client_confirm(second, "v", claimed, NULL), -ESTALE);
+	/* A late report of the donor would be about bytes that the client has changed. */
+	assert_int_equal(weir_pool_client_report_synced(donor, 4, "b", 2, NULL), -EAGAIN);
+	assert_int_equal(weir_pool_client_report_progress(donor, 50, "b", NULL), -EAGAIN);
+	assert_int_equal(weir_pool_client_report_synced(client, 4, "b", 2, NULL), 0);
+	weir_pool_client_close(donor);
+	assert_int_equal(weir_pool_client_keep(client, NULL), 0);
+	read_map();
+	assert_int_equal(map->volume[0].holder, weir_pool_client_claimed(client));
+	assert_int_equal(map->volume[0].filled, WEIR_POOL_NO_DONOR);
+	assert_int_equal(weir_pool_client_open_rebuild(second, "v", map, NULL), -EBUSY);
+	weir_pool_client_close(second);
 }
 
 static void a_volume_waits_for_its_groups(void **state)
@@ -261,12 +300,12 @@ static void reports_of_synced_members_are_counted_by_volume(void **state)
 	assert_int_equal(weir_pool_client_report_synced(client, 4, "b", 2, NULL), 0);
 	assert_int_equal(weir_pool_client_report_synced(client, 5, "b", 1, NULL), 0);
 	read_map();
-	assert_int_equal(map->group[4].member[0].synced, 0);
-	assert_int_equal(map->group[4].member[1].synced, 1);
-	assert_int_equal(map->group[5].member[1].synced, 0);
+	assert_int_equal(map->group[4].member[0].synced[0], 0);
+	assert_int_equal(map->group[4].member[1].synced[0], 1);
+	assert_int_equal(map->group[5].member[1].synced[0], 0);
 	assert_int_equal(weir_pool_client_report_synced(other, 4, "b", 2, NULL), 0);
 	read_map();
-	assert_int_equal(map->group[4].member[1].synced, 2);
+	assert_int_equal(map->group[4].member[1].synced[0], 3);
 	weir_pool_client_close(other);
 }
 
@@ -305,6 +344,7 @@ int main(void)
 		TEST(values_survive_a_round_trip),
 		TEST(a_damaged_key_is_named),
 		TEST(a_volume_has_one_client),
+		TEST(a_donor_that_rebuilds_gives_way_to_a_client),
 		TEST(a_volume_waits_for_its_groups),
 		TEST(a_failed_donor_is_reported_once),
 		TEST(reports_of_synced_members_are_counted_by_volume),

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "lib/volume/rebuild.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/volume.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/thread.h"
+#include "lib/pool/client.h"
+#include "lib/volume/pool.h"
+
+#define RETRY_MS 500 /* while the store does not answer */
+
+/* A volume as seen last, and since when no client has had it open. */
+struct seen_volume {
+	uint64_t id, stored, since_ns;
+};
+
+/**
+ * struct weir_volume_rebuilder - the thread
+ * @self: the donor; its @stops is below
+ * @pool, @device, @key, @on_log, @arg: see the options
+ * @client: of the thread
+ * @map: as last read; @seen: its volumes, by index
+ * @stops: the thread shall end; atomic
+ */
+struct weir_volume_rebuilder {
+	struct weir_volume_rebuild self;
+	char *pool, *device;
+	const struct weir_key *key;
+	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
+	void *arg;
+	struct weir_pool_client *client;
+	struct weir_pool_map map;
+	struct seen_volume seen[WEIR_POOL_VOLUMES_MAX];
+	pthread_t thread;
+	bool stops;
+};
+
+__attribute__((format(printf, 3, 4))) static void say(struct weir_volume_rebuilder *r,
+						       enum weir_log_level level,
+						       const char *format, ...)
+{
+	char line[640];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	r->on_log(r->arg, level, line);
+}
+
+static bool stops(const struct weir_volume_rebuilder *r)
+{
+	return __atomic_load_n(&r->stops, __ATOMIC_ACQUIRE);
+}
+
+/* Another donor's turn does not begin the wait again. */
+static void observe(struct weir_volume_rebuilder *r)
+{
+	for (uint16_t i = 0; i < r->map.nr_volumes; i++) {
+		const struct weir_pool_volume *volume = &r->map.volume[i];
+		struct seen_volume *seen = &r->seen[i];
+
+		if (seen->id != volume->id || (volume->holder && !volume->is_rebuilding) ||
+		    (seen->stored != volume->stored && !volume->is_rebuilding))
+			seen->since_ns = weir_now_ns();
+		seen->id = volume->id;
+		seen->stored = volume->stored;
+	}
+}
+
+static bool lacks_data(const struct weir_volume_rebuilder *r, const struct weir_pool_group *group,
+		       uint16_t volume)
+{
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+
+		if (m->state == WEIR_POOL_SYNCING && m->incarnation == r->self.incarnation &&
+		    weir_pool_map_is_present(&r->map, m) &&
+		    !strcmp(r->map.donor[m->donor].id, r->self.donor) &&
+		    !weir_pool_member_is_synced(m, volume))
+			return !weir_pool_group_is_lost(group);
+	}
+	return false;
+}
+
+/* Whether a member of this donor lacks data of a volume that nobody has open. */
+static bool is_wanted(const struct weir_volume_rebuilder *r, uint16_t index)
+{
+	const struct weir_pool_volume *volume = &r->map.volume[index];
+	const struct weir_pool_table *table = weir_pool_map_table(&r->map, volume->scheme);
+	bool found = false;
+
+	if (volume->is_blank || volume->holder || volume->scheme.data != 1 ||
+	    !weir_pool_map_is_ready(&r->map, volume->scheme))
+		return false;
+	for (uint16_t i = table->first; i < table->first + table->count; i++)
+		found |= lacks_data(r, &r->map.group[i], index);
+	return found;
+}
+
+/* Return: a volume to fill now, or nr_volumes. @due_ns: receives when there will be one. */
+static uint16_t choose(const struct weir_volume_rebuilder *r, uint64_t *due_ns)
+{
+	uint64_t now_ns = weir_now_ns();
+
+	for (uint16_t i = 0; i < r->map.nr_volumes; i++) {
+		uint64_t from_ns = r->seen[i].since_ns + r->map.lease_ms * WEIR_NS_PER_MS / 2;
+
+		if (!is_wanted(r, i))
+			continue;
+		if (from_ns <= now_ns)
+			return i;
+		if (from_ns < *due_ns)
+			*due_ns = from_ns;
+	}
+	return r->map.nr_volumes;
+}
+
+static int fill(struct weir_volume_rebuilder *r, const char *name, uint64_t *bytes,
+		struct weir_error *error)
+{
+	char text[1024 + WEIR_POOL_NAME_MAX];
+	struct weir_volume_options options = {
+		.size = sizeof(options),
+		.volume = text,
+		.key = r->key,
+		.device = r->device,
+	};
+	struct weir_volume_info info = { 0 };
+	struct weir_volume *volume;
+	int rc;
+
+	snprintf(text, sizeof(text), "%s/%s", r->pool, name);
+	rc = weir_volume_start(&options, &r->self, &volume, error);
+	if (rc)
+		return rc;
+	rc = weir_volume_pool_wait_open(volume, error);
+	(void)weir_volume_info(volume, &info, sizeof(info));
+	*bytes = info.copied_bytes;
+	weir_volume_close(volume);
+	return rc;
+}
+
+/* A client that comes, or another donor's turn, is no failure. */
+static void rebuild(struct weir_volume_rebuilder *r, uint16_t index)
+{
+	const char *name = r->map.volume[index].name;
+	uint64_t start_ns = weir_now_ns(), bytes = 0;
+	struct weir_error error = { "" };
+	int rc = fill(r, name, &bytes, &error);
+	uint64_t ms = (weir_now_ns() - start_ns) / WEIR_NS_PER_MS;
+
+	if (!rc)
+		say(r, WEIR_LOG_INFO, "rebuilt pool=%s volume=%s bytes=%" PRIu64 " ms=%" PRIu64,
+		    r->map.name, name, bytes, ms);
+	else if (rc != -EBUSY && rc != -ESTALE && rc != -ECANCELED)
+		say(r, WEIR_LOG_WARNING, "not rebuilt pool=%s volume=%s: %s", r->map.name, name,
+		    error.text);
+	r->seen[index].since_ns = rc && rc != -EBUSY ? weir_now_ns() : r->seen[index].since_ns;
+}
+
+/* A wait for a map that is gone ends at once. */
+static void rest(struct weir_volume_rebuilder *r, bool is_silent, uint64_t due_ns)
+{
+	uint64_t until_ns = weir_now_ns() + r->map.lease_ms / 3 * WEIR_NS_PER_MS;
+	unsigned int ms = (unsigned int)weir_poll_ms(due_ns < until_ns ? due_ns : until_ns);
+	int rc = is_silent ? -EHOSTUNREACH :
+			     weir_pool_client_wait(r->client, &r->map, ms ? ms : 1, NULL);
+
+	if (rc && rc != -ETIMEDOUT)
+		nanosleep(&(struct timespec){ .tv_nsec = RETRY_MS * WEIR_NS_PER_MS }, NULL);
+}
+
+static void *run(void *arg)
+{
+	struct weir_volume_rebuilder *r = arg;
+
+	while (!stops(r)) {
+		uint64_t due_ns = UINT64_MAX;
+		bool is_silent = weir_pool_client_read(r->client, &r->map, NULL);
+		uint16_t volume = r->map.nr_volumes;
+
+		if (!is_silent) {
+			observe(r);
+			volume = choose(r, &due_ns);
+		}
+		if (volume < r->map.nr_volumes)
+			rebuild(r, volume);
+		if (!stops(r))
+			rest(r, is_silent, due_ns);
+	}
+	return NULL;
+}
+
+static void rebuilder_free(struct weir_volume_rebuilder *r)
+{
+	weir_pool_client_close(r->client);
+	free(r->pool);
+	free(r->device);
+	free(r);
+}
+
+int weir_volume_rebuilder_start(const struct weir_volume_rebuilder_options *options,
+				struct weir_volume_rebuilder **rebuilder, struct weir_error *error)
+{
+	struct weir_volume_rebuilder *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	r->self.incarnation = options->incarnation;
+	r->self.stops = &r->stops;
+	snprintf(r->self.donor, sizeof(r->self.donor), "%s", options->donor);
+	r->key = options->key;
+	r->on_log = options->on_log;
+	r->arg = options->arg;
+	r->pool = strdup(options->pool);
+	r->device = options->device ? strdup(options->device) : NULL;
+	r->map.lease_ms = 3 * RETRY_MS; /* until the map is read */
+	rc = r->pool && (r->device || !options->device) ?
+		     weir_pool_client_open(options->pool, &r->client, error) :
+		     weir_error_set(error, -ENOMEM, "out of memory");
+	if (!rc)
+		rc = weir_thread_create(&r->thread, "weir-rebuild", run, r, error);
+	if (rc)
+		rebuilder_free(r);
+	else
+		*rebuilder = r;
+	return rc;
+}
+
+void weir_volume_rebuilder_cancel(struct weir_volume_rebuilder *r)
+{
+	if (r)
+		__atomic_store_n(&r->stops, true, __ATOMIC_RELEASE);
+}
+
+void weir_volume_rebuilder_close(struct weir_volume_rebuilder *r)
+{
+	if (!r)
+		return;
+	pthread_join(r->thread, NULL);
+	rebuilder_free(r);
+}
