@@ -19,7 +19,7 @@
 /**
  * struct weir_blk_local - the disk of a volume
  * @disk_mutex: guards @bio and @vecs; held during disk I/O
- * @fill: the chunk being copied
+ * @resync: the chunk being copied
  * @lock: guards @waiting
  * @waiting: reads for the disk
  */
@@ -29,7 +29,7 @@ struct weir_blk_local {
 	struct mutex disk_mutex;
 	struct bio bio;
 	struct bio_vec vecs[KWEIR_IO_SEGMENTS];
-	struct weir_blk_resync *fill;
+	struct weir_blk_resync *resync;
 	struct workqueue_struct *wq;
 	struct delayed_work work;
 	spinlock_t lock;
@@ -122,27 +122,27 @@ static void read_all(struct weir_blk_local *local)
 static bool copy_chunk(struct weir_blk_local *local)
 {
 	struct weir_blk_volume *volume = local->volume;
-	struct weir_blk_resync *fill = local->fill;
+	struct weir_blk_resync *resync = local->resync;
 	struct weir_extents_copy_step step;
 	int rc = 0;
 
 	spin_lock_bh(&volume->lock);
 	weir_extents_local_next(&volume->core, &step);
 	if (step.what == WEIR_EXTENTS_COPY_READ)
-		rc = weir_blk_resync_start_step(volume, fill, &step);
+		rc = weir_blk_resync_start_step(volume, resync, &step);
 	spin_unlock_bh(&volume->lock);
 	if (step.what != WEIR_EXTENTS_COPY_READ)
 		return step.what == WEIR_EXTENTS_COPY_WAIT;
 	if (!rc)
-		rc = weir_blk_resync_wait_step(fill);
-	if (!rc && !weir_blk_checksum_check(fill->sgl, step.pages, fill->sums))
+		rc = weir_blk_resync_wait_step(resync);
+	if (!rc && !weir_blk_checksum_check(resync->sgl, step.pages, resync->sums))
 		rc = -EIO; /* a reader of the chunk handles the error */
 	spin_lock_bh(&volume->lock);
 	weir_extents_read_end(&volume->core, step.extent, step.slot);
 	spin_unlock_bh(&volume->lock);
 	if (!rc)
 		rc = disk_io(local, REQ_OP_WRITE,
-			     weir_blk_volume_offset(volume, step.extent, step.page), fill->sgl,
+			     weir_blk_volume_offset(volume, step.extent, step.page), resync->sgl,
 			     step.pages);
 	spin_lock_bh(&volume->lock);
 	weir_extents_local_done(&volume->core, !rc);
@@ -194,7 +194,7 @@ int weir_blk_local_open(struct weir_blk_volume *volume, const char *path, struct
 	INIT_LIST_HEAD(&local->waiting);
 	INIT_DELAYED_WORK(&local->work, work);
 	local->wq = alloc_workqueue("weir_blk_local", WQ_MEM_RECLAIM | WQ_UNBOUND, 1);
-	if (!local->wq || weir_blk_resync_alloc(&local->fill))
+	if (!local->wq || weir_blk_resync_alloc(&local->resync))
 		return kweir_fail(error, rc, "out of memory");
 	return open_disk(local, path, volume->bytes, error);
 }
@@ -213,7 +213,7 @@ void weir_blk_local_close(struct weir_blk_local *local)
 		destroy_workqueue(local->wq);
 	if (local->disk.bdev)
 		weir_bdev_close(&local->disk);
-	weir_blk_resync_free(local->fill);
+	weir_blk_resync_free(local->resync);
 	kfree(local);
 }
 

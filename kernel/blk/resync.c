@@ -7,74 +7,74 @@
 #include "kernel/blk/checksum.h"
 #include "kernel/blk/trace.h"
 
-static void done(struct kweir_io *io)
+static void step_done(struct kweir_io *io)
 {
 	complete(&container_of(io, struct weir_blk_resync, io)->ended);
 }
 
 int weir_blk_resync_alloc(struct weir_blk_resync **out)
 {
-	struct weir_blk_resync *fill = kzalloc(sizeof(*fill), GFP_KERNEL);
+	struct weir_blk_resync *resync = kzalloc(sizeof(*resync), GFP_KERNEL);
 	unsigned int i;
 
-	*out = fill;
-	if (!fill)
+	*out = resync;
+	if (!resync)
 		return -ENOMEM;
-	fill->io.done = done;
-	init_completion(&fill->ended);
+	resync->io.done = step_done;
+	init_completion(&resync->ended);
 	for (i = 0; i < WEIR_EXTENTS_CHUNK_PAGES; i++) {
-		fill->page[i] = alloc_page(GFP_KERNEL);
-		if (!fill->page[i])
+		resync->page[i] = alloc_page(GFP_KERNEL);
+		if (!resync->page[i])
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-void weir_blk_resync_free(struct weir_blk_resync *fill)
+void weir_blk_resync_free(struct weir_blk_resync *resync)
 {
 	unsigned int i;
 
-	for (i = 0; fill && i < WEIR_EXTENTS_CHUNK_PAGES; i++) {
-		if (fill->page[i])
-			__free_page(fill->page[i]);
+	for (i = 0; resync && i < WEIR_EXTENTS_CHUNK_PAGES; i++) {
+		if (resync->page[i])
+			__free_page(resync->page[i]);
 	}
-	kfree(fill);
+	kfree(resync);
 }
 
 /* Selects the pages of @step. */
-static void choose_pages(struct weir_blk_resync *fill, const struct weir_extents_copy_step *step)
+static void choose_pages(struct weir_blk_resync *resync, const struct weir_extents_copy_step *step)
 {
 	u32 i;
 
-	sg_init_table(fill->sgl, step->pages);
+	sg_init_table(resync->sgl, step->pages);
 	for (i = 0; i < step->pages; i++)
-		sg_set_page(&fill->sgl[i], fill->page[step->offset + i], PAGE_SIZE, 0);
+		sg_set_page(&resync->sgl[i], resync->page[step->offset + i], PAGE_SIZE, 0);
 }
 
-int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *fill,
+int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *resync,
 			       const struct weir_extents_copy_step *step)
 {
 	bool is_write = step->what == WEIR_EXTENTS_COPY_WRITE;
 	int rc;
 
-	choose_pages(fill, step);
-	reinit_completion(&fill->ended);
-	rc = kweir_io_prepare(&fill->io, weir_blk_volume_region(volume, step->extent, step->slot),
+	choose_pages(resync, step);
+	reinit_completion(&resync->ended);
+	rc = kweir_io_prepare(&resync->io, weir_blk_volume_region(volume, step->extent, step->slot),
 			      (u64)step->page << PAGE_SHIFT,
-			      is_write ? WEIR_OP_WRITE : WEIR_OP_READ, fill->sgl, step->pages);
+			      is_write ? WEIR_OP_WRITE : WEIR_OP_READ, resync->sgl, step->pages);
 	if (!is_write)
 		weir_extents_expect(&volume->core, step->extent, step->page, step->pages,
-				    fill->sums);
+				    resync->sums);
 	if (!rc)
-		kweir_io_push(&fill->io);
+		kweir_io_push(&resync->io);
 	return rc;
 }
 
-int weir_blk_resync_wait_step(struct weir_blk_resync *fill)
+int weir_blk_resync_wait_step(struct weir_blk_resync *resync)
 {
-	kweir_session_serve(fill->io.session);
-	wait_for_completion(&fill->ended);
-	return fill->io.status;
+	kweir_session_serve(resync->io.session);
+	wait_for_completion(&resync->ended);
+	return resync->io.status;
 }
 
 /*
@@ -83,7 +83,7 @@ int weir_blk_resync_wait_step(struct weir_blk_resync *fill)
  */
 static bool start_step(struct weir_blk_volume *volume, struct weir_extents_copy_step *step, int *rc)
 {
-	struct weir_blk_resync *fill = volume->fill;
+	struct weir_blk_resync *resync = volume->resync;
 
 	step->what = WEIR_EXTENTS_COPY_NOTHING;
 	if (READ_ONCE(volume->closing))
@@ -91,11 +91,11 @@ static bool start_step(struct weir_blk_volume *volume, struct weir_extents_copy_
 	spin_lock_bh(&volume->lock);
 	weir_extents_resync_next(&volume->core, step);
 	if (step->what == WEIR_EXTENTS_COPY_READ || step->what == WEIR_EXTENTS_COPY_WRITE) {
-		*rc = weir_blk_resync_start_step(volume, fill, step);
+		*rc = weir_blk_resync_start_step(volume, resync, step);
 	} else if (step->what == WEIR_EXTENTS_COPY_READ_LOCAL) {
-		choose_pages(fill, step);
+		choose_pages(resync, step);
 		weir_extents_expect(&volume->core, step->extent, step->page, step->pages,
-				    fill->sums);
+				    resync->sums);
 	}
 	spin_unlock_bh(&volume->lock);
 	return step->what != WEIR_EXTENTS_COPY_WAIT;
@@ -105,7 +105,7 @@ static bool is_as_expected(struct weir_blk_volume *volume,
 			   const struct weir_extents_copy_step *step)
 {
 	if (step->what == WEIR_EXTENTS_COPY_WRITE ||
-	    weir_blk_checksum_check(volume->fill->sgl, step->pages, volume->fill->sums))
+	    weir_blk_checksum_check(volume->resync->sgl, step->pages, volume->resync->sums))
 		return true;
 	atomic64_inc(&volume->mismatches);
 	return false;
@@ -119,9 +119,9 @@ static int end_step(struct weir_blk_volume *volume, const struct weir_extents_co
 	if (step->what == WEIR_EXTENTS_COPY_READ_LOCAL)
 		rc = weir_blk_local_read(volume->local,
 					 weir_blk_volume_offset(volume, step->extent, step->page),
-					 volume->fill->sgl, step->pages);
+					 volume->resync->sgl, step->pages);
 	else if (!rc)
-		rc = weir_blk_resync_wait_step(volume->fill);
+		rc = weir_blk_resync_wait_step(volume->resync);
 	is_match = !rc && is_as_expected(volume, step);
 	trace_weir_blk_copy(volume, step, rc);
 	spin_lock_bh(&volume->lock);

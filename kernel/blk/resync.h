@@ -27,19 +27,19 @@ struct weir_blk_resync {
 };
 
 /* Allocates the memory of a chunk. Return: 0; -ENOMEM. */
-int weir_blk_resync_alloc(struct weir_blk_resync **fill);
-void weir_blk_resync_free(struct weir_blk_resync *fill);
+int weir_blk_resync_alloc(struct weir_blk_resync **resync);
+void weir_blk_resync_free(struct weir_blk_resync *resync);
 
 /*
  * Starts a step, READ or WRITE, and notes the expected checksums of pages read. With the volume's
  * lock held. Return: 0, and the caller owes a weir_blk_resync_wait_step() without the lock; or an
  * errno.
  */
-int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *fill,
+int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *resync,
 			       const struct weir_extents_copy_step *step);
 
 /* Waits for the step to end. Return: the errno of the step. */
-int weir_blk_resync_wait_step(struct weir_blk_resync *fill);
+int weir_blk_resync_wait_step(struct weir_blk_resync *resync);
 
 /* The work @volume->resync_work: fills all new replicas. */
 void weir_blk_resync(struct work_struct *work);

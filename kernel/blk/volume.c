@@ -10,15 +10,15 @@
 #include "kernel/blk/memory.h"
 #include "kernel/blk/volume.h"
 
-#define TEND_MS 1000
+#define MAINTAIN_MS 1000
 #define PARKED_MS 20 /* period of checks on behalf of memory waiters */
 #define RESERVE_SHARE 8 /* default share of the device that keeps memory after a discard */
 
-static struct workqueue_struct *tend_wq, *park_wq, *fill_wq;
+static struct workqueue_struct *maintain_wq, *park_wq, *resync_wq;
 
 void weir_blk_volume_kick(struct weir_blk_volume *volume)
 {
-	mod_delayed_work(tend_wq, &volume->maintain, 0);
+	mod_delayed_work(maintain_wq, &volume->maintain, 0);
 }
 
 void weir_blk_volume_memory_came(struct weir_blk_volume *volume)
@@ -166,14 +166,14 @@ static void maintain(struct work_struct *work)
 		look_for_rooms(volume); /* for the next time */
 	if (weir_blk_memory_return(volume, true))
 		weir_blk_volume_kick(volume); /* returned memory makes way for other memory */
-	queue_work(fill_wq, &volume->resync_work);
+	queue_work(resync_wq, &volume->resync_work);
 	weir_blk_local_kick(volume->local);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		look_for_donor(volume, i);
 	weir_blk_memory_retry_silent(volume);
 	mutex_unlock(&volume->maintenance);
 	memalloc_noio_restore(flags);
-	queue_delayed_work(tend_wq, &volume->maintain, msecs_to_jiffies(TEND_MS));
+	queue_delayed_work(maintain_wq, &volume->maintain, msecs_to_jiffies(MAINTAIN_MS));
 }
 
 /* A donor named twice would keep two replicas, and lose both. */
@@ -230,7 +230,7 @@ static void free_volume(struct weir_blk_volume *volume)
 	weir_blk_local_stop(volume->local);
 	for (i = 0; i < WEIR_BLK_DONORS_MAX; i++)
 		weir_blk_target_close(&volume->target[i]);
-	weir_blk_resync_free(volume->fill);
+	weir_blk_resync_free(volume->resync);
 	weir_blk_local_close(volume->local);
 	weir_blk_memory_fini(volume);
 	key_put(volume->key);
@@ -273,7 +273,7 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_blk_s
 	volume->key = setup->key ? key_get(setup->key) : NULL;
 	rc = weir_blk_memory_init(volume, setup);
 	if (!rc)
-		rc = weir_blk_resync_alloc(&volume->fill);
+		rc = weir_blk_resync_alloc(&volume->resync);
 	if (rc)
 		kweir_fail(error, rc, "no memory for the volume (%d)", rc);
 	if (!rc && setup->local)
@@ -287,7 +287,7 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_blk_s
 		return rc;
 	}
 	set_reserve(volume);
-	queue_delayed_work(tend_wq, &volume->maintain, msecs_to_jiffies(TEND_MS));
+	queue_delayed_work(maintain_wq, &volume->maintain, msecs_to_jiffies(MAINTAIN_MS));
 	return 0;
 }
 
@@ -334,10 +334,10 @@ void weir_blk_volume_close(struct weir_blk_volume *volume)
 
 int weir_blk_volumes_init(void)
 {
-	tend_wq = alloc_workqueue("weir_tend", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	maintain_wq = alloc_workqueue("weir_maintain", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	park_wq = alloc_workqueue("weir_park", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	fill_wq = alloc_workqueue("weir_blk_resync", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!weir_blk_targets_init() && tend_wq && park_wq && fill_wq)
+	resync_wq = alloc_workqueue("weir_blk_resync", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!weir_blk_targets_init() && maintain_wq && park_wq && resync_wq)
 		return 0;
 	weir_blk_volumes_exit();
 	return -ENOMEM;
@@ -346,10 +346,10 @@ int weir_blk_volumes_init(void)
 void weir_blk_volumes_exit(void)
 {
 	weir_blk_targets_exit();
-	if (fill_wq)
-		destroy_workqueue(fill_wq);
+	if (resync_wq)
+		destroy_workqueue(resync_wq);
 	if (park_wq)
 		destroy_workqueue(park_wq);
-	if (tend_wq)
-		destroy_workqueue(tend_wq);
+	if (maintain_wq)
+		destroy_workqueue(maintain_wq);
 }

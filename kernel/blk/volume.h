@@ -102,7 +102,7 @@ struct weir_blk_volume {
 	wait_queue_head_t settled;
 	struct list_head memory_waiters;
 	struct delayed_work resume;
-	struct weir_blk_resync *fill;
+	struct weir_blk_resync *resync;
 	struct weir_blk_local *local;
 	atomic64_t failovers;
 	atomic64_t mismatches;
