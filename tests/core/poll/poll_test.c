@@ -2,10 +2,11 @@
 /* The poller and its estimates, on a modelled CQ in virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stddef.h>
 
 #include <cmocka.h>
 
+#include "core/base/rng.h"
 #include "core/poll/poll.h"
 
 #define US 1000ull
@@ -135,7 +136,8 @@ static void nothing_is_slept_over(void **state)
 
 	(void)state;
 	for (seed = 0; seed < 2000; seed++) {
-		unsigned int random = seed * 2654435761u + 1, sleeps = 0;
+		unsigned int sleeps = 0;
+		uint64_t random = seed;
 		enum weir_poll_verdict verdict;
 		struct poll_cq cq = { 0 };
 		uint64_t now = 0;
@@ -145,8 +147,8 @@ static void nothing_is_slept_over(void **state)
 		for (steps = 0; steps < 300; steps++) {
 			uint32_t got;
 
-			now += rand_r(&random) % 2000;
-			if (rand_r(&random) % 3 == 0)
+			now += weir_rng_next(&random) % 2000;
+			if (weir_rng_next(&random) % 3 == 0)
 				cq_add(&cq);
 			if (verdict == WEIR_POLL_SLEEP) {
 				assert_true(cq.armed || cq.event);
@@ -158,7 +160,7 @@ static void nothing_is_slept_over(void **state)
 				verdict = weir_poll_woken(&poller, now);
 			}
 			cq.armed |= verdict == WEIR_POLL_ARM;
-			if (rand_r(&random) % 3 == 0)
+			if (weir_rng_next(&random) % 3 == 0)
 				cq_add(&cq);
 			got = cq.count < 4 ? cq.count : 4;
 			cq.count -= got;

@@ -6,12 +6,6 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-static inline int rand_r(unsigned int *seed)
-{
-	*seed = *seed * 1103515245 + 12345;
-	return *seed >> 1;
-}
-
 #define malloc(bytes) kvmalloc(bytes, GFP_KERNEL)
 #define calloc(count, bytes) kvcalloc(count, bytes, GFP_KERNEL)
 #define free(memory) kvfree(memory)
