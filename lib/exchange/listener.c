@@ -263,9 +263,12 @@ static struct weir_exchange *serve_newcomers(struct weir_exchange_listener *list
 	return NULL;
 }
 
-/* Takes a turn at serving. @naps: whether newcomers remain. Return: 0; -EAGAIN; -ECANCELED. */
-static int take_turn(struct weir_exchange_listener *listener, struct weir_exchange **x, bool *naps,
-		     struct weir_error *why)
+/*
+ * Takes a turn at serving. @has_newcomers: receives whether newcomers remain. Return: 0; -EAGAIN;
+ * -ECANCELED.
+ */
+static int take_turn(struct weir_exchange_listener *listener, struct weir_exchange **x,
+		     bool *has_newcomers, struct weir_error *why)
 {
 	eventfd_t wakeups;
 	int rc;
@@ -278,13 +281,13 @@ static int take_turn(struct weir_exchange_listener *listener, struct weir_exchan
 		*x = serve_newcomers(listener, why);
 		rc = *x ? 0 : -EAGAIN;
 	}
-	*naps = listener->nr_newcomers;
+	*has_newcomers = listener->nr_newcomers;
 	pthread_mutex_unlock(&listener->lock);
 	return rc;
 }
 
 /* Newcomers have a CQ each, so with some present sleep briefly and poll. */
-static void sleep_out_of_turn(const struct weir_exchange_listener *listener, bool naps,
+static void sleep_out_of_turn(const struct weir_exchange_listener *listener, bool has_newcomers,
 			      uint64_t deadline_ns)
 {
 	struct pollfd fds[] = {
@@ -292,7 +295,7 @@ static void sleep_out_of_turn(const struct weir_exchange_listener *listener, boo
 		{ .fd = listener->wakeup_fd, .events = POLLIN },
 	};
 
-	if (naps)
+	if (has_newcomers)
 		usleep(NAP_US);
 	else
 		poll(fds, 2, weir_poll_ms(deadline_ns));
@@ -303,11 +306,11 @@ static int accept_one(struct weir_exchange_listener *listener, uint64_t timeout_
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
 	struct weir_error why = { "" };
-	bool naps;
+	bool has_newcomers;
 	int rc;
 
 	for (;;) {
-		rc = take_turn(listener, x, &naps, &why);
+		rc = take_turn(listener, x, &has_newcomers, &why);
 		if (rc == -ECANCELED)
 			return weir_error_set(error, rc, CLOSED);
 		if (!rc)
@@ -316,7 +319,7 @@ static int accept_one(struct weir_exchange_listener *listener, uint64_t timeout_
 			return weir_error_set(error, timeout_ns ? -ETIMEDOUT : -EAGAIN,
 					      "no peer connected%s%s", why.text[0] ? ", and " : "",
 					      why.text);
-		sleep_out_of_turn(listener, naps, deadline_ns);
+		sleep_out_of_turn(listener, has_newcomers, deadline_ns);
 	}
 }
 

@@ -57,7 +57,7 @@ static struct service {
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool was_started; /* or failed to start; with start_lock */
-static bool tends; /* unsignalled writes need checks; atomic */
+static bool has_unsignalled; /* unsignalled writes need checks; atomic */
 
 static uint32_t serve_receivers(void)
 {
@@ -113,7 +113,7 @@ static int timeout_ms(uint64_t now_ns)
 	const uint64_t tend_ns = now_ns + TEND_MS * WEIR_NS_PER_MS;
 	uint64_t until_ns = service.seek_ns;
 
-	if (__atomic_load_n(&tends, __ATOMIC_RELAXED) && until_ns > tend_ns)
+	if (__atomic_load_n(&has_unsignalled, __ATOMIC_RELAXED) && until_ns > tend_ns)
 		until_ns = tend_ns;
 	if (until_ns == UINT64_MAX)
 		return -1;
@@ -132,15 +132,16 @@ static void poll_senders(void)
 	uint64_t now_ns = weir_now_ns();
 	bool again = false;
 
-	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) || pthread_mutex_trylock(&tracked_qp_life))
+	if (!__atomic_load_n(&has_unsignalled, __ATOMIC_RELAXED) ||
+	    pthread_mutex_trylock(&tracked_qp_life))
 		return;
-	__atomic_store_n(&tends, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&has_unsignalled, false, __ATOMIC_RELAXED);
 	tracked_qp_for_each(poll_sender, &again);
 	if (again || !service.is_tending)
 		service.tended_ns = now_ns;
 	service.is_tending = now_ns - service.tended_ns < TEND_ON_NS;
 	if (service.is_tending)
-		__atomic_store_n(&tends, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&has_unsignalled, true, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&tracked_qp_life);
 }
 
@@ -330,7 +331,7 @@ void service_forget(void)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	service = (struct service){ .wakeup_fd = -1 };
-	tends = was_started = false;
+	has_unsignalled = was_started = false;
 	pthread_mutex_init(&start_lock, NULL);
 }
 
@@ -349,7 +350,7 @@ void service_wake(void)
 
 void service_poll_tx(void)
 {
-	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) &&
-	    !__atomic_exchange_n(&tends, true, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&has_unsignalled, __ATOMIC_RELAXED) &&
+	    !__atomic_exchange_n(&has_unsignalled, true, __ATOMIC_RELAXED))
 		service_wake();
 }
