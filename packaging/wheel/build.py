@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Build the wheel weir-softnic from the library that Meson has built.
+"""Build the wheel weir-softnic from the library built by Meson.
 
 build.py LIBRARY VERSION FOLDER
 
 Needs Python and objdump only. The wheel's tag names the newest glibc whose symbols the library
-uses, so that pip refuses the wheel on an older host.
+uses. So pip refuses the wheel on an older host.
 """
 import base64
 import hashlib
@@ -17,7 +17,7 @@ import sys
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Everything else must be in the wheel; these are on every host of that glibc.
+# The libraries of each host with this glibc. The wheel must contain the rest.
 EXPECTED = re.compile(r"lib(c|dl|pthread|m|rt)\.so\.\d+|ld-linux.*")
 LAUNCHER = "[console_scripts]\nweir-softnic = weir_softnic.__main__:main\n"
 
