@@ -79,6 +79,17 @@ struct weir_donor_options {
 	 * region needs them, or kills the donor if it has none.
 	 */
 	unsigned int reserve;
+
+	/*
+	 * Tenants that weir_donor_keys_set() may number; default: one for each of @keys. With
+	 * this, and without @keys, the donor admits nobody until it has keys.
+	 */
+	unsigned int tenants_max;
+	/*
+	 * A tenant has no key any more, and no client. Its clients' regions are gone; now the
+	 * application destroys its own.
+	 */
+	void (*on_tenant_end)(void *arg, unsigned int tenant);
 };
 
 /**
@@ -112,6 +123,52 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
  */
 void weir_donor_close(struct weir_donor *donor);
 
+/* Rights of the clients of a key. */
+enum weir_right {
+	WEIR_RIGHT_READ = 1, /* read memory; each key has this right */
+	WEIR_RIGHT_WRITE = 2, /* write memory, and create regions without a name */
+	WEIR_RIGHT_FILES = 4, /* the application's files; takes read and write */
+	WEIR_RIGHT_REGIONS = 8, /* list and open named regions; with write, create their own */
+	WEIR_RIGHT_ADMIN = 16, /* delete named regions of others */
+};
+
+#define WEIR_RIGHTS_ALL 31u
+
+/**
+ * struct weir_donor_key - a key that a donor admits
+ * @key: the key
+ * @tenant: below options.tenants_max; keys of one tenant share its regions
+ * @rights: of enum weir_right; 0: all
+ * @bytes_max: most bytes of regions that clients of this key create; 0: no limit
+ */
+struct weir_donor_key {
+	const struct weir_key *key;
+	unsigned int tenant;
+	unsigned int rights;
+	uint64_t bytes_max;
+};
+
+/**
+ * weir_donor_keys_set() - replace the keys of a running donor
+ * @donor: opened with keys or with tenants_max
+ * @keys: copied; all that the donor shall admit from now on
+ * @nr_keys: their number; 0: nobody
+ * @error: may be NULL
+ *
+ * A key that is not in @keys, or there with another tenant, rights or limit, is revoked: its
+ * sessions end at once, and what only they held is zeroed. Sessions of all other keys go on. A
+ * tenant whose last key is revoked ends: its regions are zeroed, and on_tenant_end runs.
+ *
+ * A client without the right to write is in a protection domain of its own: it reaches no memory
+ * that is registered for writing, whatever rkey it learns.
+ *
+ * Context: Any thread outside callbacks. Waits for the donor's thread.
+ * Return: 0, or -EINVAL (a tenant or rights out of range), -EEXIST (a key twice), -EPERM (the donor
+ *	was opened without keys or tenants_max) or -ENOMEM; then nothing has changed.
+ */
+int weir_donor_keys_set(struct weir_donor *donor, const struct weir_donor_key *keys,
+			unsigned int nr_keys, struct weir_error *error);
+
 /**
  * weir_donor_limit() - change the total number of bytes to lend
  * @donor: the donor
@@ -144,8 +201,9 @@ struct weir_donor_info {
 /* Reads a donor's counters. @size: sizeof(*@info). Return: 0; -EINVAL @size is too small. */
 int weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info, size_t size);
 
-/* The key that a peer proved: an index into options.keys; 0 without keys. */
+/* The tenant of the key that a peer proved: an index into options.keys at first; 0 without keys. */
 unsigned int weir_peer_tenant(const struct weir_peer *peer);
+unsigned int weir_peer_rights(const struct weir_peer *peer); /* of enum weir_right */
 /* A number for the peer, unique for the life of the donor. */
 uint64_t weir_peer_id(const struct weir_peer *peer);
 const char *weir_peer_name(const struct weir_peer *peer); /* address, for logs */

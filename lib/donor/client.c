@@ -7,6 +7,7 @@
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
 #include "lib/donor/conn.h"
+#include "lib/donor/keyring/keyring.h"
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 
@@ -36,6 +37,14 @@ int weir_donor_client_check_limits(const struct weir_donor *donor, unsigned int 
 	return 0;
 }
 
+uint64_t weir_donor_client_quota(const struct weir_donor *donor,
+				 const struct weir_donor_secret *secret)
+{
+	uint64_t quota = donor->options.quota_bytes, bytes_max = secret->budget.bytes_max;
+
+	return bytes_max < quota ? bytes_max : quota;
+}
+
 int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn,
 			  struct weir_peer **out, struct weir_error *error)
 {
@@ -53,13 +62,17 @@ int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn
 	client->qp = conn->id->qp;
 	client->refs = 1;
 	snprintf(client->name, sizeof(client->name), "%s", conn->name);
-	weir_region_account_init(&client->account, client->tenant, donor->options.quota_bytes);
-	rc = weir_donor_messages_init(client, donor->keys[client->tenant].pd,
+	weir_region_account_init(&client->account, client->tenant,
+				 weir_donor_client_quota(donor, conn->secret));
+	client->account.budget = &conn->secret->budget;
+	client->account.reads_only = !(conn->secret->rights & WEIR_RIGHT_WRITE);
+	rc = weir_donor_messages_init(client, weir_keyring_pd(donor, conn->secret),
 				      conn->handshake.hello.credits, error);
 	if (rc) {
 		free(client);
 		return rc;
 	}
+	client->secret = weir_keyring_get(conn->secret);
 	pthread_mutex_init(&client->lock, NULL);
 	client->id = ++donor->client_ids;
 	do {
@@ -79,14 +92,14 @@ static bool is_connected(const struct weir_peer *client)
 }
 
 struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t session_id,
-					 unsigned int tenant)
+					 const struct weir_donor_secret *secret)
 {
 	struct weir_list *link;
 	struct weir_peer *client;
 
 	for (link = donor->clients.next; link != &donor->clients; link = link->next) {
 		client = weir_list_entry(link, struct weir_peer, link);
-		if (client->session_id == session_id && client->tenant == tenant &&
+		if (client->session_id == session_id && client->secret == secret &&
 		    is_connected(client))
 			return client;
 	}
@@ -176,6 +189,8 @@ void weir_donor_client_conn_gone(struct weir_peer *client)
 	donor->nr_clients--;
 	donor->tenants[client->tenant].nr_clients--;
 	weir_donor_messages_fini(client);
+	weir_keyring_put(donor, client->secret);
+	weir_keyring_settle_tenant(donor, client->tenant);
 	pthread_mutex_lock(&client->lock);
 	weir_donor_client_put(client);
 }
@@ -183,6 +198,11 @@ void weir_donor_client_conn_gone(struct weir_peer *client)
 unsigned int weir_peer_tenant(const struct weir_peer *client)
 {
 	return client->tenant;
+}
+
+unsigned int weir_peer_rights(const struct weir_peer *client)
+{
+	return client->secret->rights;
 }
 
 uint64_t weir_peer_id(const struct weir_peer *client)

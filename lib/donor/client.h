@@ -19,10 +19,12 @@
 #include "wire/handshake.h"
 
 struct weir_donor_conn;
+struct weir_donor_secret;
 
 /**
  * struct weir_peer - one client
  * @donor: only for the donor's thread
+ * @secret: the key that it has proven; all its channels prove the same
  * @conns: the channels; [0] carries messages
  *
  * Guarded by @lock:
@@ -40,6 +42,7 @@ struct weir_peer {
 	uint64_t id;
 	uint64_t session_id;
 	unsigned int tenant;
+	struct weir_donor_secret *secret;
 	char name[64];
 	struct weir_region_account account;
 	struct weir_donor_conn *conns[WIRE_CHANNEL_UNLOAD + 1];
@@ -63,6 +66,10 @@ struct weir_peer {
 int weir_donor_client_check_limits(const struct weir_donor *donor, unsigned int tenant,
 				   struct weir_error *error);
 
+/* Most bytes of the regions that one client of a key creates. */
+uint64_t weir_donor_client_quota(const struct weir_donor *donor,
+				 const struct weir_donor_secret *secret);
+
 /**
  * weir_donor_client_new() - create a client after its proof on channel 0
  * @conn: becomes the first channel
@@ -75,7 +82,7 @@ int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn
 
 /* The client of a further channel's session. Return: NULL if there is none. */
 struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t session_id,
-					 unsigned int tenant);
+					 const struct weir_donor_secret *secret);
 
 /**
  * weir_donor_client_attach() - attach a further channel, or replace one

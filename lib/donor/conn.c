@@ -8,6 +8,7 @@
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
 #include "lib/donor/conn.h"
+#include "lib/donor/keyring/keyring.h"
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 #include "lib/conn/proof.h"
@@ -78,7 +79,7 @@ static int get_client(struct weir_donor_conn *conn, struct weir_peer **client,
 
 	if (!hello->session_id)
 		return weir_donor_client_new(conn->donor, conn, client, error);
-	*client = weir_donor_client_find(conn->donor, hello->session_id, conn->tenant);
+	*client = weir_donor_client_find(conn->donor, hello->session_id, conn->secret);
 	if (!*client)
 		return weir_error_set(error, -ESTALE,
 				      "the donor does not know this session any more");
@@ -90,8 +91,11 @@ static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **cli
 			    struct weir_error *error)
 {
 	bool unloads = conn->handshake.setup.channel == WIRE_CHANNEL_UNLOAD;
-	int rc = unloads ? weir_donor_unload_rx_open(conn, error) : 0;
+	int rc;
 
+	if (unloads && !(conn->secret->rights & WEIR_RIGHT_WRITE))
+		return weir_error_set(error, -EKEYREJECTED, "this key lacks the right 'write'");
+	rc = unloads ? weir_donor_unload_rx_open(conn, error) : 0;
 	if (rc)
 		return rc;
 	rc = weir_proof_open(&conn->handshake, conn->id->qp,
@@ -126,7 +130,7 @@ static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 	welcome = (struct wire_handshake_welcome){
 		.session_id = client->session_id,
 		.incarnation = donor->incarnation,
-		.quota_bytes = donor->options.quota_bytes,
+		.quota_bytes = weir_donor_client_quota(donor, conn->secret),
 		.message_max = sizeof(struct wire_control_head) + WIRE_CONTROL_BODY_MAX,
 		.credits = conn->handshake.setup.credits,
 	};
@@ -346,6 +350,7 @@ void weir_donor_conn_destroy(struct weir_donor_conn *conn)
 	if (conn->mr)
 		ibv_dereg_mr(conn->mr);
 	weir_donor_unload_rx_close(conn);
+	weir_keyring_put(conn->donor, conn->secret);
 	free(conn);
 }
 

@@ -24,6 +24,7 @@
 struct weir_cm_event;
 struct weir_donor;
 struct weir_peer;
+struct weir_donor_secret;
 struct weir_donor_unload_rx;
 
 /* The kind of work in a wr_id; the lower bits are the index of a buffer. */
@@ -47,6 +48,7 @@ enum weir_donor_wr {
  * @deadline_ns: end of an unproven or broken connection
  * @core: up after the proof, and failing once the QP has failed: the client may come back
  * @is_refused: ends when the refusal is sent
+ * @secret: the key that its REQ named; @tenant: of that key
  * @is_dead: ends at the end of this turn: weir_donor_conn_reap()
  * @keepalive: probes the client on channel 0
  * @awake_link: in the donor's awake list, or in none: then @cq is armed
@@ -62,6 +64,7 @@ struct weir_donor_conn {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct weir_handshake handshake;
+	struct weir_donor_secret *secret;
 	unsigned int tenant;
 	uint64_t place;
 	uint64_t deadline_ns;

@@ -14,6 +14,7 @@
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
 #include "lib/donor/conn.h"
+#include "lib/donor/keyring/keyring.h"
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 #include "lib/conn/event_channel.h"
@@ -21,21 +22,9 @@
 #include "lib/conn/qp.h"
 #include "lib/donor/unload_rx.h"
 
-static int find_tenant(const struct weir_donor *donor, uint64_t key_id, unsigned int *tenant)
-{
-	unsigned int i;
-
-	for (i = 0; i < donor->nr_tenants; i++)
-		if (donor->tenants[i].key_id == key_id) {
-			*tenant = i;
-			return 0;
-		}
-	return -EKEYREJECTED;
-}
-
 static const char *explain_unknown_key(const struct weir_donor *donor, uint64_t key_id)
 {
-	if (!donor->options.nr_keys)
+	if (!weir_donor_has_keys(donor))
 		return "the donor has no key, and the client gave one";
 	if (key_id == weir_key_id(NULL))
 		return "the donor wants a key, and the client gave none";
@@ -45,7 +34,7 @@ static const char *explain_unknown_key(const struct weir_donor *donor, uint64_t 
 /* Checks a REQ before creating a QP. */
 static int check_request(const struct weir_donor *donor, const struct rdma_cm_id *id,
 			 const struct rdma_conn_param *param,
-			 struct wire_handshake_connect *connect, unsigned int *tenant,
+			 struct wire_handshake_connect *connect, struct weir_donor_secret **secret,
 			 struct weir_error *error)
 {
 	int rc;
@@ -60,17 +49,21 @@ static int check_request(const struct weir_donor *donor, const struct rdma_cm_id
 		return weir_error_set(error, -EHOSTUNREACH,
 				      "this donor lends through device %s only",
 				      ibv_get_device_name(donor->device->device));
-	if (find_tenant(donor, connect->key_id, tenant))
+	*secret = weir_keyring_find(donor, connect->key_id);
+	if (!*secret)
 		return weir_error_set(error, -EKEYREJECTED, "%s",
 				      explain_unknown_key(donor, connect->key_id));
-	return connect->session_id ? 0 : weir_donor_client_check_limits(donor, *tenant, error);
+	if (connect->session_id)
+		return 0;
+	return weir_donor_client_check_limits(donor, (*secret)->tenant, error);
 }
 
 /* Return: the session, if it lives and keeps places for its channels; else 0, as for newcomers. */
 static uint64_t place_of_request(struct weir_donor *donor,
-				 const struct wire_handshake_connect *connect, unsigned int tenant)
+				 const struct wire_handshake_connect *connect,
+				 const struct weir_donor_secret *secret)
 {
-	return weir_donor_client_find(donor, connect->session_id, tenant) ? connect->session_id : 0;
+	return weir_donor_client_find(donor, connect->session_id, secret) ? connect->session_id : 0;
 }
 
 /*
@@ -78,8 +71,8 @@ static uint64_t place_of_request(struct weir_donor *donor,
  * neither strangers nor another key keep a client out. A newcomer replaces the eldest that has had
  * WEIR_UNPROVEN_NS for its proof, which a stranger cannot give.
  */
-static int take_place(struct weir_donor *donor, uint64_t place, unsigned int tenant,
-		      struct weir_error *error)
+static int take_place(struct weir_donor *donor, uint64_t place,
+		      const struct weir_donor_secret *secret, struct weir_error *error)
 {
 	const unsigned int max = place ? WIRE_CHANNEL_UNLOAD + 1 : WEIR_UNPROVEN_MAX;
 	struct weir_donor_conn *conn, *eldest = NULL;
@@ -88,7 +81,7 @@ static int take_place(struct weir_donor *donor, uint64_t place, unsigned int ten
 
 	for (link = donor->conns.next; link != &donor->conns; link = link->next) {
 		conn = weir_list_entry(link, struct weir_donor_conn, link);
-		if (conn->client || conn->is_dead || conn->tenant != tenant || conn->place != place)
+		if (conn->client || conn->is_dead || conn->secret != secret || conn->place != place)
 			continue;
 		eldest = eldest ? eldest : conn;
 		taken++;
@@ -115,7 +108,7 @@ static void reject_request(struct weir_donor *donor, struct rdma_cm_id *id, cons
 
 static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
 {
-	struct ibv_pd *pd = conn->donor->keys[conn->tenant].pd;
+	struct ibv_pd *pd = weir_keyring_pd(conn->donor, conn->secret);
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = WIRE_HANDSHAKE_RECVS,
@@ -160,7 +153,7 @@ static int begin_handshake(struct weir_donor_conn *conn,
 			   const struct wire_handshake_connect *connect)
 {
 	struct weir_handshake_setup setup = {
-		.key = conn->donor->tenants[conn->tenant].key,
+		.key = &conn->secret->key,
 		.service.magic = connect->magic,
 		.session_id = connect->session_id,
 		.channel = connect->channel,
@@ -181,7 +174,7 @@ static const struct weir_poll_config poll_config = {
 };
 
 static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char *name,
-		    unsigned int tenant, const struct wire_handshake_connect *connect,
+		    struct weir_donor_secret *secret, const struct wire_handshake_connect *connect,
 		    const struct rdma_conn_param *param)
 {
 	struct weir_donor_conn *conn = calloc(1, sizeof(*conn));
@@ -191,8 +184,9 @@ static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 		return -ENOMEM;
 	conn->donor = donor;
 	conn->id = id;
-	conn->tenant = tenant;
-	conn->place = place_of_request(donor, connect, tenant);
+	conn->secret = weir_keyring_get(secret);
+	conn->tenant = secret->tenant;
+	conn->place = place_of_request(donor, connect, secret);
 	conn->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
 	snprintf(conn->name, sizeof(conn->name), "%s", name);
 	weir_keepalive_init(&conn->keepalive, donor->options.keepalive_ms * WEIR_NS_PER_MS,
@@ -219,15 +213,15 @@ void weir_donor_conn_request(struct weir_donor *donor, const struct weir_cm_even
 	char name[WEIR_ADDRESS_MAX];
 	struct wire_handshake_connect connect;
 	struct weir_error error;
-	unsigned int tenant = 0;
+	struct weir_donor_secret *secret = NULL;
 	int rc;
 
 	weir_address_format(rdma_get_peer_addr(request->id), name);
-	rc = check_request(donor, request->id, param, &connect, &tenant, &error);
+	rc = check_request(donor, request->id, param, &connect, &secret, &error);
 	if (!rc)
-		rc = take_place(donor, place_of_request(donor, &connect, tenant), tenant, &error);
+		rc = take_place(donor, place_of_request(donor, &connect, secret), secret, &error);
 	if (!rc) {
-		rc = new_conn(donor, request->id, name, tenant, &connect, param);
+		rc = new_conn(donor, request->id, name, secret, &connect, param);
 		if (rc)
 			weir_error_set(&error, -ENOMEM, "the donor cannot make a QP: %s",
 				       strerror(-rc));

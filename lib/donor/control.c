@@ -11,6 +11,7 @@
 
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
+#include "lib/donor/keyring/keyring.h"
 #include "lib/donor/lent.h"
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
@@ -114,9 +115,13 @@ static int serve_request(struct weir_peer *client, struct weir_call *call,
 {
 	struct weir_region_table *region_table = &client->donor->region_table;
 	struct weir_region_account *account = &client->account;
+	bool is_own = weir_region_table_is_own(region_table, account, name);
 	struct weir_lent_region *lent = NULL;
-	int rc;
+	int rc = weir_keyring_check_request(weir_peer_rights(client), request, is_own,
+					    &control_reply->error);
 
+	if (rc)
+		return rc;
 	switch (request->op) {
 	case WIRE_REGION_CREATE:
 		return create_region(client, call, request, name, control_reply);

@@ -106,6 +106,8 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 	if (!o->keepalive_ms)
 		o->keepalive_ms = KEEPALIVE_MS_DEFAULT;
 	donor->nr_tenants = o->nr_keys ? o->nr_keys : 1;
+	if (o->tenants_max > donor->nr_tenants)
+		donor->nr_tenants = o->tenants_max;
 	donor->tenants = calloc(donor->nr_tenants, sizeof(*donor->tenants));
 	if (!o->clients_max)
 		o->clients_max = o->key_clients_max * donor->nr_tenants;
@@ -162,6 +164,7 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
 	weir_list_init(&donor->awake);
 	weir_idle_time_init(&donor->idle_time, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	weir_list_init(&donor->clients);
+	weir_list_init(&donor->secrets);
 	raise_memlock();
 	rc = copy_options(donor, options, error);
 	if (!rc && sodium_init() < 0)

@@ -9,6 +9,7 @@
  *	conn.c		one connection, to the end; unproven until a client owns it
  *	keepalive.c	probes of silent clients
  *	client.c	one proven client: channels, account
+ *	keyring/	keys, their tenants and rights
  *	messages.c	a client's messages
  *	control.c	a client's calls about regions
  *	unload_rx.c	a client's unloaded writes
@@ -41,10 +42,9 @@
 #define WEIR_STRANGER_LOGS 64
 #define WEIR_UNPROVEN_NS 1000000000ull /* then a newcomer's place may be taken */
 
-/* One key, with its wire id and its clients. */
+/* The clients of one or more keys; @has_keys: until its end, see weir_keyring_settle_tenant(). */
 struct weir_donor_tenant {
-	const struct weir_key *key;
-	uint64_t key_id;
+	bool has_keys;
 	unsigned int nr_clients;
 	struct weir_rate_limit log_limit;
 };
@@ -52,6 +52,7 @@ struct weir_donor_tenant {
 /**
  * struct weir_donor - see <weir/donor.h>
  * @device: the only device served; @reads_max: concurrent reads and atomics of one client
+ * @secrets: the keys, of struct weir_donor_secret
  * @tenants, @keys: @nr_tenants of each, at least one
  * @lock: guards @region_table, @timers and @arena
  * @conns: all connections
@@ -72,6 +73,7 @@ struct weir_donor {
 	int wake_fd;
 	uint64_t incarnation;
 
+	struct weir_list secrets;
 	struct weir_donor_tenant *tenants;
 	struct weir_region_key *keys;
 	unsigned int nr_tenants;
@@ -101,6 +103,14 @@ struct weir_donor {
 /* Sets up address, device, PDs and listener: all steps that depend on the environment. */
 int weir_donor_listen(struct weir_donor *donor, struct weir_error *error);
 void weir_donor_unlisten(struct weir_donor *donor);
+/* Whether clients need a key; all keys may come later. */
+static inline bool weir_donor_has_keys(const struct weir_donor *donor)
+{
+	return donor->options.nr_keys || donor->options.tenants_max;
+}
+
+/* Allocates a tenant's PDs, unless it has them. Return: 0; -ENOMEM. */
+int weir_donor_tenant_open(struct weir_donor *donor, unsigned int tenant);
 
 /* The donor's thread; ends within weir_donor_stop(). */
 int weir_donor_start(struct weir_donor *donor, struct weir_error *error);

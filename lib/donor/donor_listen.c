@@ -7,7 +7,7 @@
 
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
-#include "lib/conn/key.h"
+#include "lib/donor/keyring/keyring.h"
 
 #define BACKLOG (2 * WEIR_UNPROVEN_MAX)
 
@@ -26,21 +26,26 @@ static int find_device(struct weir_donor *donor, struct weir_error *error)
 	return 0;
 }
 
+int weir_donor_tenant_open(struct weir_donor *donor, unsigned int tenant)
+{
+	struct weir_region_key *key = &donor->keys[tenant];
+
+	if (!key->pd)
+		key->pd = ibv_alloc_pd(donor->device);
+	if (key->pd && !key->pd_read)
+		key->pd_read = ibv_alloc_pd(donor->device);
+	return key->pd_read ? 0 : -ENOMEM;
+}
+
 static int open_tenants(struct weir_donor *donor, struct weir_error *error)
 {
-	struct weir_donor_tenant *tenant;
-	unsigned int i;
+	int rc = weir_keyring_init(donor, error);
 
-	for (i = 0; i < donor->nr_tenants; i++) {
-		tenant = &donor->tenants[i];
-		tenant->key = donor->options.nr_keys ? donor->options.keys[i] : NULL;
-		tenant->key_id = weir_key_id(tenant->key);
-		donor->keys[i].pd = ibv_alloc_pd(donor->device);
-		if (!donor->keys[i].pd)
-			return weir_error_set(error, -ENOMEM, "cannot allocate a PD: %s",
-					      strerror(errno));
-	}
-	return 0;
+	for (unsigned int i = 0; !rc && i < donor->nr_tenants; i++)
+		if (donor->tenants[i].has_keys && weir_donor_tenant_open(donor, i))
+			rc = weir_error_set(error, -ENOMEM, "cannot allocate a PD: %s",
+					    strerror(errno));
+	return rc;
 }
 
 int weir_donor_listen(struct weir_donor *donor, struct weir_error *error)
@@ -48,7 +53,7 @@ int weir_donor_listen(struct weir_donor *donor, struct weir_error *error)
 	int rc;
 
 	rc = weir_listener_open(&donor->listener, donor->options.listen, "a donor",
-				donor->options.nr_keys, BACKLOG, error);
+				weir_donor_has_keys(donor), BACKLOG, error);
 	if (!rc)
 		rc = find_device(donor, error);
 	if (!rc)
@@ -70,7 +75,11 @@ void weir_donor_unlisten(struct weir_donor *donor)
 	weir_listener_close(&donor->listener);
 	if (donor->completions)
 		ibv_destroy_comp_channel(donor->completions);
-	for (i = 0; i < donor->nr_tenants; i++)
+	for (i = 0; i < donor->nr_tenants; i++) {
 		if (donor->keys[i].pd)
 			ibv_dealloc_pd(donor->keys[i].pd);
+		if (donor->keys[i].pd_read)
+			ibv_dealloc_pd(donor->keys[i].pd_read);
+	}
+	weir_keyring_fini(donor);
 }

@@ -19,6 +19,7 @@ void weir_lent_deregister(struct weir_region_table *region_table, struct weir_le
 {
 	deregister_mr(region_table, &lent->mr);
 	deregister_mr(region_table, &lent->mr_read);
+	deregister_mr(region_table, &lent->mr_guest);
 }
 
 int weir_lent_register(struct weir_region_table *region_table, struct weir_lent_region *lent,
@@ -30,10 +31,11 @@ int weir_lent_register(struct weir_region_table *region_table, struct weir_lent_
 		.owner = lent->tenant,
 		.is_writable = access & IBV_ACCESS_REMOTE_WRITE,
 	};
+	const struct weir_region_key *key = &region_table->keys[lent->tenant];
 
 	if (*mr)
 		return 0;
-	*mr = ibv_reg_mr(region_table->keys[lent->tenant].pd, lent->extent->addr,
+	*mr = ibv_reg_mr(mr == &lent->mr_guest ? key->pd_read : key->pd, lent->extent->addr,
 			 lent->extent->length, access);
 	if (!*mr)
 		return weir_error_set_memlock(error, "a region", lent->extent->length, -errno);
@@ -82,6 +84,8 @@ static void lent_list_del(struct weir_region_table *region_table, struct weir_le
 	weir_list_del(&lent->starved_link);
 	region_table->nr_lent--;
 	region_table->keys[lent->tenant].bytes -= lent->length;
+	if (lent->budget)
+		lent->budget->bytes -= lent->length;
 	if (lent->is_left)
 		region_table->keys[lent->tenant].left_bytes -= lent->length;
 }
@@ -130,6 +134,8 @@ int weir_lent_new(struct weir_region_table *region_table, unsigned int tenant, c
 void weir_lent_charge(struct weir_lent_region *lent, struct weir_region_account *payer)
 {
 	lent->payer = payer;
+	lent->budget = payer->budget;
+	lent->budget->bytes += lent->length;
 	payer->charged += lent->length;
 	payer->movable += lent->is_movable ? lent->length : 0;
 	payer->nr_charged++;

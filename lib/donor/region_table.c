@@ -62,6 +62,45 @@ static struct weir_lent_region *find_lent(const struct weir_region_table *region
 	return NULL;
 }
 
+bool weir_region_table_is_own(const struct weir_region_table *region_table,
+			      const struct weir_region_account *account, const char *name)
+{
+	const struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
+
+	return lent && lent->payer == account;
+}
+
+void weir_region_table_forget_budget(struct weir_region_table *region_table,
+				     const struct weir_region_budget *budget)
+{
+	struct weir_list *link;
+
+	for (link = region_table->lent.next; link != &region_table->lent; link = link->next) {
+		struct weir_lent_region *lent =
+			weir_list_entry(link, struct weir_lent_region, link);
+
+		if (lent->budget == budget)
+			lent->budget = NULL;
+	}
+}
+
+void weir_region_table_purge(struct weir_region_table *region_table, unsigned int tenant)
+{
+	struct weir_list *link, *next;
+
+	for (link = region_table->lent.next; link != &region_table->lent; link = next) {
+		struct weir_lent_region *lent =
+			weir_list_entry(link, struct weir_lent_region, link);
+
+		next = link->next;
+		if (lent->tenant != tenant || lent->is_owned)
+			continue;
+		lent->name[0] = '\0';
+		if (lent->state == WEIR_LENT_READY)
+			weir_lent_settle(region_table, lent);
+	}
+}
+
 static struct weir_lent_region *first_lent(const struct weir_list *list)
 {
 	return weir_list_entry(list->next, struct weir_lent_region, link);
@@ -96,7 +135,9 @@ int weir_region_table_hold(struct weir_region_table *region_table,
 			   struct weir_error *error)
 {
 	bool read_only = flags & WIRE_REGION_READ_ONLY;
-	struct ibv_mr **mr = read_only ? &lent->mr_read : &lent->mr;
+	struct ibv_mr **mr = account->reads_only ? &lent->mr_guest :
+			     read_only		 ? &lent->mr_read :
+						   &lent->mr;
 	struct weir_region_hold *hold;
 	int rc = check_open(lent, flags, error);
 
@@ -105,7 +146,8 @@ int weir_region_table_hold(struct weir_region_table *region_table,
 	if (account->nr_holds >= WEIR_REGION_HOLDS_MAX)
 		return weir_error_set(error, -EDQUOT, "this session holds %u regions already",
 				      WEIR_REGION_HOLDS_MAX);
-	rc = weir_lent_register(region_table, lent, read_only ? ACCESS_READ : ACCESS_ALL, mr,
+	rc = weir_lent_register(region_table, lent,
+				read_only || account->reads_only ? ACCESS_READ : ACCESS_ALL, mr,
 				error);
 	if (rc)
 		return rc;
@@ -182,7 +224,13 @@ static int check_quota(const struct weir_region_table *region_table,
 {
 	uint64_t left = region_table->keys[account->tenant].left_bytes;
 	uint64_t used = account->charged + (is_named ? left : 0);
+	const struct weir_region_budget *budget = account->budget;
 
+	if (length > budget->bytes_max || budget->bytes > budget->bytes_max - length)
+		return weir_error_set(error, -EDQUOT,
+				      "%llu bytes are over this key's quota: %llu of %llu used",
+				      (unsigned long long)length, (unsigned long long)budget->bytes,
+				      (unsigned long long)budget->bytes_max);
 	if (account->nr_charged >= WEIR_REGION_HOLDS_MAX)
 		return weir_error_set(error, -EDQUOT, "this client has created %u regions already",
 				      WEIR_REGION_HOLDS_MAX);

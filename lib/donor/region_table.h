@@ -30,13 +30,19 @@
 #define WEIR_REGION_TABLE_MAX 16384 /* regions of a donor */
 #define WEIR_REGION_HOLDS_MAX 1024 /* regions that one session holds or is charged for */
 
+/* Bytes of the regions that clients of one of a tenant's keys created, and their limit. */
+struct weir_region_budget {
+	uint64_t bytes, bytes_max;
+};
+
 /**
  * struct weir_region_key - one tenant
+ * @pd_read: of clients that may not write
  * @bytes: of its regions, the application's too
  * @left_bytes: part of @bytes that no account is charged for: its creator has gone
  */
 struct weir_region_key {
-	struct ibv_pd *pd;
+	struct ibv_pd *pd, *pd_read;
 	uint64_t bytes, left_bytes;
 };
 
@@ -67,8 +73,12 @@ struct weir_region_table {
  * @movable: part of @charged that the client gives back on request
  * @keep: last limit sent for @movable, or WIRE_CONTROL_KEEP_ALL
  * @holds, @nr_holds: the session's holds
+ * @budget: of the session's key
+ * @reads_only: the session is in the tenant's @pd_read
  */
 struct weir_region_account {
+	struct weir_region_budget *budget;
+	bool reads_only;
 	unsigned int tenant;
 	uint64_t quota;
 	uint64_t charged;
@@ -90,7 +100,9 @@ enum weir_lent_state {
  * struct weir_lent_region - one region
  * @starved_link: while without an extent
  * @payer: the account charged, or NULL; @is_left: it has gone
- * @mr: while held, or owned; @mr_read: from the first read-only hold on
+ * @budget: charged for the region, also after @payer has gone; or NULL
+ * @mr: while held, or owned; @mr_read: from the first read-only hold on; @mr_guest: the same, for
+ *	sessions that may not write
  * @waits: of struct weir_region_wait, until the region is ready, or zeroed
  * @holds: of struct weir_region_hold
  * @status: the negative errno that ends a region that is not ready
@@ -109,7 +121,8 @@ struct weir_lent_region {
 	struct weir_arena_extent *extent;
 	struct weir_memory_job job;
 	struct weir_region_account *payer;
-	struct ibv_mr *mr, *mr_read;
+	struct weir_region_budget *budget;
+	struct ibv_mr *mr, *mr_read, *mr_guest;
 	struct weir_list waits, holds;
 	int status;
 	unsigned int holders;
@@ -143,6 +156,17 @@ void weir_region_table_fini(struct weir_region_table *region_table);
 
 void weir_region_account_init(struct weir_region_account *account, unsigned int tenant,
 			      uint64_t quota);
+
+/* Regions charged to a budget are charged to none: its key goes. */
+void weir_region_table_forget_budget(struct weir_region_table *region_table,
+				     const struct weir_region_budget *budget);
+
+/* Frees a tenant's regions but the application's. The tenant has no client. */
+void weir_region_table_purge(struct weir_region_table *region_table, unsigned int tenant);
+
+/* Whether an account is charged for a named region. */
+bool weir_region_table_is_own(const struct weir_region_table *region_table,
+			      const struct weir_region_account *account, const char *name);
 
 /**
  * weir_region_table_leave() - end a session's account, after the QPs

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/donor/keyring/keyring.h"
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
 #include "lib/donor/conn.h"
@@ -49,7 +50,7 @@ int weir_donor_unload_rx_open(struct weir_donor_conn *conn, struct weir_error *e
 		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
 	weir_unload_rx_init(&unload_rx->core, WIRE_UNLOAD_SLOTS);
 	conn->unload_rx = unload_rx;
-	rc = buffer_make(conn->donor, unload_rx, conn->donor->keys[conn->tenant].pd, error);
+	rc = buffer_make(conn->donor, unload_rx, weir_keyring_pd(conn->donor, conn->secret), error);
 	for (i = 0; !rc && i < WIRE_UNLOAD_SLOTS; i++) {
 		rc = recv_post(conn->id->qp);
 		if (rc)

@@ -22,7 +22,7 @@ ENDS_WITH(weir_session_tuning, poll_percent_max);
 ENDS_WITH(weir_session_info, encryption);
 ENDS_WITH(weir_donor_state, regions);
 ENDS_WITH(weir_region_entry, flags);
-ENDS_WITH(weir_donor_options, reserve);
+ENDS_WITH(weir_donor_options, on_tenant_end);
 ENDS_WITH(weir_donor_info, limit_bytes);
 ENDS_WITH(weir_exchange_options, goes_on_arg);
 ENDS_WITH(weir_exchange_info, sleeps);
