@@ -14,6 +14,7 @@ static const char help[] =
 	"  status POOL                   show what is whole and what is missing\n"
 	"  donors POOL                   list the donors\n"
 	"  drain POOL DONOR              give a donor's places to others\n"
+	"  rebalance POOL                move places to donors that have few\n"
 	"  volume create POOL NAME SIZE  make a volume\n"
 	"  volume list POOL              list the volumes\n"
 	"  volume import POOL NAME FILE  write a file to a volume\n"
@@ -36,6 +37,7 @@ static const struct {
 	{ "status", NULL, pool_status },
 	{ "donors", NULL, pool_donors },
 	{ "drain", NULL, pool_drain },
+	{ "rebalance", NULL, pool_rebalance },
 	{ "volume", "create", pool_volume_create },
 	{ "volume", "list", pool_volume_list },
 	{ "volume", "import", pool_volume_import },

@@ -9,6 +9,7 @@
 int pool_create(const char *cmd, int argc, char **argv);
 int pool_status(const char *cmd, int argc, char **argv);
 int pool_donors(const char *cmd, int argc, char **argv);
+int pool_rebalance(const char *cmd, int argc, char **argv);
 int pool_drain(const char *cmd, int argc, char **argv);
 int pool_volume_create(const char *cmd, int argc, char **argv);
 int pool_volume_list(const char *cmd, int argc, char **argv);

@@ -197,14 +197,33 @@ static void forget(struct group_step *s)
 	}
 }
 
-/* The OUT member that had the shard last, or the end of the list. */
-static uint8_t find_out(const struct weir_pool_group *group, uint8_t shard)
+/* Whether the donor's next incarnation is there, and may have the place. */
+static bool has_returned(const struct group_step *s, uint8_t index)
 {
-	for (uint8_t i = group->nr_members; i-- > 0;) {
-		if (group->member[i].shard == shard && group->member[i].state == WEIR_POOL_OUT)
+	const struct weir_pool_member *m = &s->group.member[index];
+
+	return is_replaced(s, m) && weir_pool_placement_allows(s->map, &s->group, index, m->donor);
+}
+
+/*
+ * An OUT member of the shard, or the end of the list: one whose donor has returned, or else the
+ * last.
+ */
+static uint8_t find_out(const struct group_step *s, uint8_t shard)
+{
+	uint8_t last = s->group.nr_members;
+
+	for (uint8_t i = s->group.nr_members; i-- > 0;) {
+		const struct weir_pool_member *m = &s->group.member[i];
+
+		if (m->shard != shard || m->state != WEIR_POOL_OUT)
+			continue;
+		if (has_returned(s, i))
 			return i;
+		if (last == s->group.nr_members)
+			last = i;
 	}
-	return group->nr_members;
+	return last;
 }
 
 static bool still_waits(const struct group_step *s, const struct weir_pool_member *m)
@@ -219,13 +238,12 @@ static bool still_waits(const struct group_step *s, const struct weir_pool_membe
 /* Gives the place of a shard that nobody has to its donor's next incarnation, or to another. */
 static void fill_shard(struct group_step *s, uint8_t shard)
 {
-	uint8_t old = find_out(&s->group, shard);
+	uint8_t old = find_out(s, shard);
 	const struct weir_pool_member *m = &s->group.member[old];
 	uint16_t donor;
 
 	if (old < s->group.nr_members) {
-		if (is_replaced(s, m) &&
-		    weir_pool_placement_allows(s->map, &s->group, old, m->donor)) {
+		if (has_returned(s, old)) {
 			set_member(s, old, shard, m->donor);
 			return;
 		}

@@ -250,17 +250,28 @@ static bool has_member(const struct weir_pool_group *group, uint16_t donor, uint
 	return false;
 }
 
-bool weir_pool_map_is_outcast(const struct weir_pool_map *map, uint16_t donor,
-			      uint64_t incarnation)
+/* Return: whether the incarnation is in this state in any group. */
+static bool is_anywhere(const struct weir_pool_map *map, uint16_t donor, uint64_t incarnation,
+			enum weir_pool_member_state state)
 {
-	if (donor < map->nr_donors && map->donor[donor].failed == incarnation)
-		return true;
 	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
 		if (map->group[i].version &&
-		    has_member(&map->group[i], donor, incarnation, WEIR_POOL_OUT))
+		    has_member(&map->group[i], donor, incarnation, state))
 			return true;
 	}
 	return false;
+}
+
+static bool is_reported(const struct weir_pool_map *map, uint16_t donor, uint64_t incarnation)
+{
+	return donor < map->nr_donors && map->donor[donor].failed == incarnation;
+}
+
+bool weir_pool_map_is_outcast(const struct weir_pool_map *map, uint16_t donor,
+			      uint64_t incarnation)
+{
+	return is_reported(map, donor, incarnation) ||
+	       is_anywhere(map, donor, incarnation, WEIR_POOL_OUT);
 }
 
 bool weir_pool_map_is_serving(const struct weir_pool_map *map, uint16_t donor,
@@ -286,6 +297,9 @@ bool weir_pool_map_may_serve(const struct weir_pool_map *map,
 bool weir_pool_map_may_restart(const struct weir_pool_map *map, uint16_t donor,
 			       uint64_t incarnation)
 {
-	return weir_pool_map_is_outcast(map, donor, incarnation) &&
-	       !weir_pool_map_is_serving(map, donor, incarnation);
+	bool is_out = is_anywhere(map, donor, incarnation, WEIR_POOL_OUT) ||
+		      (is_reported(map, donor, incarnation) &&
+		       !is_anywhere(map, donor, incarnation, WEIR_POOL_SYNCING));
+
+	return is_out && !weir_pool_map_is_serving(map, donor, incarnation);
 }

@@ -321,7 +321,11 @@ bool weir_pool_map_may_serve(const struct weir_pool_map *map,
  * of all groups that can be read without it, one after another, and promotes it nowhere. So two
  * donors that start again at the same time cannot take the last copies of a group with them.
  *
- * Return: true if the incarnation is OUT somewhere or reported as failed, and serves nowhere.
+ * A report alone is not enough for a SYNCING member: the coordinator may promote it from a map that
+ * is older than the report. It makes the member OUT after the next read.
+ *
+ * Return: true if the incarnation is OUT somewhere, or reported as failed and SYNCING nowhere; and
+ *	serves nowhere.
  */
 bool weir_pool_map_may_restart(const struct weir_pool_map *map, uint16_t donor,
 			       uint64_t incarnation);

@@ -45,7 +45,7 @@ static bool is_member(const struct weir_pool_group *group, uint8_t replaced, uin
 	return false;
 }
 
-static bool is_usable(const struct weir_pool_map *map, uint16_t index)
+bool weir_pool_placement_may_get(const struct weir_pool_map *map, uint16_t index)
 {
 	const struct weir_pool_donor *donor = &map->donor[index];
 
@@ -57,8 +57,21 @@ bool weir_pool_placement_allows(const struct weir_pool_map *map,
 				const struct weir_pool_group *group, uint8_t replaced,
 				uint16_t donor)
 {
-	return is_usable(map, donor) && !is_member(group, replaced, donor) &&
+	return weir_pool_placement_may_get(map, donor) && !is_member(group, replaced, donor) &&
 	       !domain_is_taken(map, group, replaced, donor);
+}
+
+bool weir_pool_placement_has_room(const struct weir_pool_map *map,
+				  const struct weir_pool_group *group, uint8_t replaced,
+				  uint16_t donor)
+{
+	return !is_member(group, group->nr_members, donor) &&
+	       !domain_is_taken(map, group, replaced, donor);
+}
+
+uint64_t weir_pool_placement_units(const struct weir_pool_donor *donor)
+{
+	return (donor->bytes >> LOAD_UNIT_SHIFT) + 1;
 }
 
 static uint64_t hash_of(const char *id, uint16_t number)
@@ -120,7 +133,7 @@ uint16_t weir_pool_placement_choose(const struct weir_pool_map *map, uint16_t nu
 	for (uint16_t i = 0; i < map->nr_donors; i++) {
 		struct rank rank = {
 			.load = loads[i],
-			.units = (map->donor[i].bytes >> LOAD_UNIT_SHIFT) + 1,
+			.units = weir_pool_placement_units(&map->donor[i]),
 			.together = together[i],
 			.hash = hash_of(map->donor[i].id, number),
 		};

@@ -31,6 +31,17 @@ bool weir_pool_placement_allows(const struct weir_pool_map *map,
 				const struct weir_pool_group *group, uint8_t replaced,
 				uint16_t donor);
 
+/* Return: whether a donor may get places at all: registered, not draining, and no outcast. */
+bool weir_pool_placement_may_get(const struct weir_pool_map *map, uint16_t donor);
+
+/* Return: whether @donor, which is no member, stands in a domain without another than @replaced. */
+bool weir_pool_placement_has_room(const struct weir_pool_map *map,
+				  const struct weir_pool_group *group, uint8_t replaced,
+				  uint16_t donor);
+
+/* Return: the memory that loads are compared by; at least 1. */
+uint64_t weir_pool_placement_units(const struct weir_pool_donor *donor);
+
 /**
  * weir_pool_placement_make() - choose the members of a new group
  * @map: the map

@@ -17,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WEIR = None
 # Commands within a command, whose options stand on one page.
 PARTS = {"blk": ["attach", "detach", "resize", "list", "stat"],
-         "pool": ["create", "status", "donors", "drain", "volume create", "volume list",
-                  "volume import", "volume export", "volume rm"],
+         "pool": ["create", "status", "donors", "drain", "rebalance", "volume create",
+                  "volume list", "volume import", "volume export", "volume rm"],
          "lab": ["list", "run", "report", "what-if", "calibrate", "hunt"],
          "lab-net": ["up", "run", "link", "split", "status", "down"]}
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")

@@ -301,6 +301,29 @@ class Life(World):
         process.terminate()
         self.assertEqual(process.wait(PATIENCE), 0)
 
+    def test_places_with_data_move_to_a_new_donor(self):
+        self.begin("ab")
+        self.ask("volume", "create", "--extent", "256K", self.pool, "v", "4M")
+        data = os.urandom(4 << 20)
+        self.assertEqual(self.move("import", self.pool, "v", input=data).returncode, 0)
+        self.begin("c")
+        self.assertEqual(self.states("c"), set())
+        stopped = subprocess.Popen([WEIR, "pool", "rebalance", "--json", self.pool],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(stopped.kill)
+        self.until(lambda: self.states("c"))
+        stopped.send_signal(signal.SIGINT)
+        said = json.loads(stopped.communicate(timeout=PATIENCE)[0])
+        self.assertEqual(stopped.returncode, 0)
+        self.assertGreater(said["left"], 0)
+        self.assertGreater(self.ask("rebalance", "--moves", "64", self.pool)["moved"], 0)
+        places = [len(self.members(name)) for name in "abc"]
+        self.assertEqual(sum(places), 2 * GROUPS)
+        self.assertLessEqual(max(places) - min(places), 2)
+        self.assertEqual(self.ask("rebalance", self.pool)["moved"], 0)
+        done = self.move("export", self.pool, "v")
+        self.assertEqual((done.returncode, done.stdout == data), (0, True), done.stderr)
+
     def test_an_import_without_an_end_is_stopped(self):
         self.begin("ab")
         self.ask("volume", "create", "--extent", "256K", self.pool, "v", "6M")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Test: core pool coordinator; suites: core pool */
 /* The coordinator's decisions, one at a time, and the table of groups that it makes. */
+#include "core/pool/balance.h"
 #include "core/pool/coordinator.h"
 #include "core/pool/placement.h"
 
@@ -411,6 +412,67 @@ static void schemes_beyond_the_last_group_get_no_table(void **state)
 	assert_int_equal(map->nr_tables, 1);
 }
 
+/* Makes all moves, some at a time, and lets the new members get the data. Return: their number. */
+static unsigned int rebalance(void)
+{
+	struct weir_pool_op op;
+	unsigned int moves = 0;
+
+	while (weir_pool_balance_next(map, &op)) {
+		for (int i = 0; i < 3 && weir_pool_balance_next(map, &op); i++, moves++)
+			weir_pool_coordinator_did(map, &op, ++map->revision);
+		assert_true(weir_pool_balance_moving(map) > 0 && moves < 1000);
+		settle();
+		for (uint16_t g = 0; g < 64; g++)
+			assert_true(weir_pool_group_is_whole(&map->group[g]));
+		report_synced();
+		settle();
+	}
+	assert_int_equal(weir_pool_balance_moving(map), 0);
+	return moves;
+}
+
+static void places_move_to_a_new_donor_that_may_have_them(void **state)
+{
+	struct weir_pool_op op;
+
+	(void)state;
+	make_pool(4, 1, 1);
+	map->volume[0].is_blank = false;
+	assert_int_equal(rebalance(), 0);
+	add_donor("e", "re");
+	assert_int_equal(settle(), 0);
+	/* Of 128 places, a fifth. */
+	assert_in_range(rebalance(), 24, 27);
+	for (uint16_t d = 0; d < 5; d++)
+		assert_in_range(count_members(d, WEIR_POOL_SERVING), 24, 28);
+	for (uint16_t g = 0; g < 64; g++)
+		assert_int_equal(map->group[g].nr_members, 2);
+	/* A donor that lends twice as much gets twice as many. */
+	add_donor("f", "rf")->bytes = 2ull << 30;
+	rebalance();
+	assert_in_range(count_members(5, WEIR_POOL_SERVING), 34, 38);
+	/* Not to a draining donor, nor from a group that lacks a member. */
+	add_donor("g", "rg")->is_draining = true;
+	assert_int_equal(rebalance(), 0);
+	map->donor[6].is_draining = false;
+	for (uint16_t g = 0; g < 64; g++)
+		map->group[g].member[0].state = WEIR_POOL_SYNCING;
+	assert_false(weir_pool_balance_next(map, &op));
+}
+
+static void places_stay_where_domains_leave_no_room(void **state)
+{
+	(void)state;
+	make_pool(2, 1, 1);
+	add_donor("c", "ra");
+	/* A copy in each of two domains: donors a and c share one. */
+	rebalance();
+	assert_in_range(count_members(0, WEIR_POOL_SERVING), 31, 33);
+	assert_in_range(count_members(2, WEIR_POOL_SERVING), 31, 33);
+	assert_int_equal(count_members(1, WEIR_POOL_SERVING), 64);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -430,6 +492,8 @@ int main(void)
 		TEST(an_incarnation_that_is_out_does_not_come_back),
 		TEST(a_drained_donor_serves_until_others_have_its_data),
 		TEST(a_donor_cannot_be_drained_without_another_domain),
+		TEST(places_move_to_a_new_donor_that_may_have_them),
+		TEST(places_stay_where_domains_leave_no_room),
 		TEST(each_scheme_has_a_table),
 		TEST(schemes_beyond_the_last_group_get_no_table),
 	};

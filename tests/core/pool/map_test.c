@@ -209,6 +209,8 @@ static void an_incarnation_restarts_when_out_and_serving_nowhere(void **state)
 	assert_false(weir_pool_map_may_restart(map, 1, 6));
 	map->donor[1].failed = 6;
 	assert_false(weir_pool_map_may_restart(map, 1, 6));
+	map->group[0].member[1].state = map->group[1].member[1].state = WEIR_POOL_SYNCING;
+	assert_false(weir_pool_map_may_restart(map, 1, 6));
 	add_group(0, neither, 2);
 	add_group(1, neither, 2);
 	assert_true(weir_pool_map_may_restart(map, 1, 6));

@@ -11,6 +11,7 @@
  * The decisions of the core are those of the pool. The steps of clients and donors in lib/volume
  * are modelled here, so their mistakes are planted here, too.
  */
+#include "core/pool/balance.h"
 #include "core/pool/coordinator.h"
 
 #include <setjmp.h>
@@ -29,7 +30,9 @@
 #ifndef WORLDS
 #define WORLDS 120u
 #endif
+#ifndef WORLDS_MAX
 #define WORLDS_MAX 10000u /* until a mistake is found */
+#endif
 #define LEASE_MS 1000
 #define REPLACE_MS 3000
 #define STEP_NS 100000000ull
@@ -96,7 +99,8 @@ struct pool_world {
 
 /* Of all worlds: what must have happened for the test to mean something. */
 static struct {
-	uint32_t writes, lost, renewed, promoted, drained, refused, rebuilt, fenced, taken_over;
+	uint32_t writes, lost, renewed, promoted, drained, refused, rebuilt, fenced, taken_over,
+		moved;
 } counts;
 
 static uint32_t below(struct pool_world *w, uint32_t n)
@@ -650,6 +654,19 @@ static void make_volumes_again(struct pool_world *w)
 	counts.renewed++;
 }
 
+/* An operator's command: it knows a map of now, and needs no leader. */
+static void rebalance(struct pool_world *w)
+{
+	struct weir_pool_op op;
+
+	if (below(w, w->is_calm ? 40 : 20) || !weir_pool_balance_next(&w->truth, &op))
+		return;
+	check_domains(&w->truth, &op.group);
+	w->truth.revision++;
+	weir_pool_coordinator_did(&w->truth, &op, w->truth.revision);
+	counts.moved++;
+}
+
 static void step(struct pool_world *w)
 {
 	uint32_t who = below(w, 4);
@@ -665,6 +682,7 @@ static void step(struct pool_world *w)
 		rebuild(w, (int)below(w, VOLUMES));
 	if (!below(w, w->is_calm ? 200 : 40))
 		w->truth.leader_stored = 0;
+	rebalance(w);
 	make_volumes_again(w);
 	check_members(w);
 }
@@ -724,6 +742,7 @@ static void a_pool_keeps_what_was_written(void **state)
 	assert_true(counts.promoted > WORLDS);
 	assert_true(counts.drained > WORLDS);
 	assert_true(counts.refused > 0);
+	assert_true(counts.moved > WORLDS);
 	assert_true(counts.rebuilt > WORLDS);
 	assert_true(counts.fenced > 0);
 	assert_true(counts.taken_over > WORLDS / 4);
