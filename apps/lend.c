@@ -28,7 +28,7 @@ static const struct cmdline lend_line = {
 	.arguments_max = 2,
 };
 
-static bool is_donor(pid_t pid)
+bool lend_is_donor(pid_t pid)
 {
 	char path[64], comm[32] = "";
 	FILE *file;
@@ -47,7 +47,7 @@ static int lend(const char *cmd, const char *text, pid_t pid, uint64_t bytes)
 {
 	const union sigval value = { .sival_ptr = (void *)(uintptr_t)bytes };
 
-	if (!is_donor(pid))
+	if (!lend_is_donor(pid))
 		return failure(cmd, "%s: not a process of weir serve", text);
 	if (sigqueue(pid, LEND_SIGNAL, value))
 		return failure(cmd, "%s: %s", text, strerror(errno));

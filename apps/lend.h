@@ -8,11 +8,15 @@
 
 #include <assert.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define LEND_SIGNAL SIGRTMIN /* a real-time signal: queued, so no value is lost */
 /* the process name, checked because the signal would kill any other process */
 #define LEND_COMM "weir-serve"
+
+/* Whether a process is a donor of weir serve. */
+bool lend_is_donor(pid_t pid);
 
 static_assert(sizeof(void *) == sizeof(uint64_t), "a size fits into a signal");
 

@@ -30,7 +30,7 @@ static const struct cmd {
 	{ "doctor", cmd_doctor, "check this machine, advise, and prove the path" },
 	{ "lab", cmd_lab, "run the papers' experiments on a simulated NIC" },
 	{ "config", cmd_config, "check and show the configuration of services" },
-	{ "key", cmd_key, "make a key that donor and clients share" },
+	{ "key", cmd_key, "make keys that donor and clients share, and change them" },
 };
 
 #define NR_CMDS (sizeof(cmds) / sizeof(cmds[0]))

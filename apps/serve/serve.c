@@ -12,6 +12,7 @@
 #include "apps/metrics/host_metrics.h"
 #include "apps/metrics/metrics_server.h"
 #include "apps/serve/available_memory.h"
+#include "apps/serve/donor_keys.h"
 #include "apps/serve/donor_metrics.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
@@ -46,14 +47,15 @@ static const char usage[] =
 static const char notes[] =
 	"Prints \"ready ADDR:PORT\" on standard output once it listens; everything else goes to\n"
 	"standard error. SIGINT or SIGTERM notifies the clients and ends; a second one kills.\n"
-	"SIGHUP: read environment and file again, for --log-level, --memory and --spare.\n"
+	"SIGHUP: read environment and file again, for --log-level, --memory and --spare, and the\n"
+	"list of --keys.\n"
 	"'weir lend' changes how much memory is lent.\n";
 
 /* @asked: the value of --memory, or 0; @memory: that, or its default */
 struct serve {
 	int argc;
 	char **argv;
-	const char *cmd, *listen, *wanted, *device;
+	const char *cmd, *listen, *wanted, *device, *keys_path;
 	uint64_t asked, memory, quota, key_memory, spare;
 	const char *key_path[KEYS_MAX];
 	struct weir_key *key[KEYS_MAX];
@@ -62,6 +64,7 @@ struct serve {
 	bool reserve, no_reserve, no_huge_pages, no_encrypt, json;
 	struct metrics_options metrics;
 	struct metrics_server *metrics_server;
+	struct donor_keys keys; /* with @keys_path */
 	struct fs_tenants tenants;
 	struct weir_donor *donor;
 	const char *pool, *domain, *name;
@@ -94,6 +97,10 @@ static const struct cmdline_option serve_options[] = {
 	  "Repeatable: each key has its own file system and regions.\n"
 	  "Required to listen beyond loopback",
 	  CMDLINE_PARSE(add_key, "at most 64 keys") },
+	{ "keys", 0, "FILE",
+	  "admit the keys of this list, which 'weir key add' makes;\n"
+	  "SIGHUP: read it again",
+	  CMDLINE_TEXT(struct serve, keys_path) },
 	{ "key-memory", 0, "SIZE",
 	  "most memory for a key's regions, its file system included;\n"
 	  "default: all",
@@ -215,6 +222,7 @@ static int open_donor(struct serve *serve)
 		.device = serve->device,
 		.keys = (const struct weir_key *const *)serve->key,
 		.nr_keys = serve->nr_keys,
+		.tenants_max = serve->keys_path ? DONOR_TENANTS_MAX : 0,
 		.memory_bytes = serve->memory,
 		.quota_bytes = serve->quota,
 		.key_bytes_max = serve->key_memory,
@@ -229,8 +237,11 @@ static int open_donor(struct serve *serve)
 	uint64_t fs_bytes = serve->quota && serve->quota < serve->memory ? serve->quota :
 									   serve->memory;
 
-	if (tenants_init(&serve->tenants, serve->nr_keys ? serve->nr_keys : 1, fs_bytes,
-			 chunk_bytes(fs_bytes)))
+	unsigned int nr_tenants = serve->keys_path ? DONOR_TENANTS_MAX :
+				  serve->nr_keys   ? serve->nr_keys :
+						     1;
+
+	if (tenants_init(&serve->tenants, nr_tenants, fs_bytes, chunk_bytes(fs_bytes)))
 		return failure(serve->cmd, "out of memory");
 	tenants_bind(&serve->tenants, &options);
 	if (weir_donor_open(&options, &serve->donor, &error)) {
@@ -240,6 +251,28 @@ static int open_donor(struct serve *serve)
 	}
 	tenants_start(&serve->tenants, serve->donor);
 	return 0;
+}
+
+/* Without a list that can be read, nobody would be admitted: so the donor does not start. */
+static int load_list(struct serve *serve)
+{
+	struct weir_error error;
+
+	if (!serve->keys_path)
+		return EXIT_OK;
+	memset(&serve->keys, 0, sizeof(serve->keys)); /* of an earlier incarnation */
+	if (donor_keys_load(&serve->keys, serve->keys_path, &serve->tenants, &error))
+		return failure(serve->cmd, "%s", error.text);
+	return EXIT_OK;
+}
+
+static void reload_list(struct serve *serve)
+{
+	struct weir_error error;
+
+	if (serve->keys_path &&
+	    donor_keys_load(&serve->keys, serve->keys_path, &serve->tenants, &error))
+		log_event(WEIR_LOG_ERROR, "keys not reloaded, the old ones stay: %s", error.text);
 }
 
 static void close_donor(struct serve *serve)
@@ -341,6 +374,7 @@ static void reload(struct serve *serve, struct memory_target *target)
 	} else {
 		log_event(WEIR_LOG_ERROR, "not reloaded: the old options stay");
 	}
+	reload_list(serve);
 	tell_ready(serve);
 }
 
@@ -451,8 +485,10 @@ static int open_all(struct serve *serve)
 
 	if (status)
 		return status;
-	status = metrics_server_open(&serve->metrics_server, serve->cmd, &serve->metrics,
-				     collect_metrics, serve);
+	status = load_list(serve);
+	if (!status)
+		status = metrics_server_open(&serve->metrics_server, serve->cmd, &serve->metrics,
+					     collect_metrics, serve);
 	if (!status)
 		status = join_pool(serve);
 	if (status)
@@ -514,6 +550,8 @@ int cmd_serve(int argc, char **argv)
 		return status;
 	if (!serve.pool && (serve.domain || serve.name))
 		return usage_error(argv[0], "--domain and --name need --pool");
+	if (serve.keys_path && serve.nr_keys)
+		return usage_error(argv[0], "--key and --keys exclude each other");
 	log_set_level(serve.log_level);
 	if (serve.no_encrypt && device_leave_clear(argv[0]))
 		return EXIT_FAILURE;
@@ -526,5 +564,6 @@ int cmd_serve(int argc, char **argv)
 		status = run_until_signal(&serve);
 	for (unsigned int i = 0; i < serve.nr_keys; i++)
 		weir_key_free(serve.key[i]);
+	key_list_wipe(&serve.keys.list);
 	return status;
 }

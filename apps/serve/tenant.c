@@ -22,10 +22,14 @@ struct fs_client {
 static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory)
 {
 	struct fs_tenant *tenant = arg;
-	struct weir_region_token token;
-	int rc =
-		weir_donor_region_create(tenant->all->donor, tenant->index, length, &token, memory);
+	struct weir_region_token token, *more;
+	int rc;
 
+	more = realloc(tenant->chunk, (tenant->nr_chunks + 1) * sizeof(*more));
+	if (!more)
+		return -ENOSPC;
+	tenant->chunk = more;
+	rc = weir_donor_region_create(tenant->all->donor, tenant->index, length, &token, memory);
 	if (rc) {
 		log_event(WEIR_LOG_WARNING, "no memory tenant=%u bytes=%llu: %s", tenant->index,
 			  (unsigned long long)length, weir_strerror(rc));
@@ -33,6 +37,7 @@ static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, v
 	}
 	log_event(WEIR_LOG_DEBUG, "grown tenant=%u bytes=%llu", tenant->index,
 		  (unsigned long long)length);
+	tenant->chunk[tenant->nr_chunks++] = token;
 	*chunk = (struct wire_fs_chunk){ token.addr, token.length, token.rkey, 0 };
 	return 0;
 }
@@ -85,6 +90,8 @@ static void run_work(void *arg)
 	struct fs_tenant *tenant = arg;
 
 	tenant->work_timer_set = false;
+	if (!tenant->fsd)
+		return;
 	fsd_work(tenant->fsd);
 	set_timers(tenant);
 }
@@ -94,6 +101,8 @@ static void run_deadline(void *arg)
 	struct fs_tenant *tenant = arg;
 
 	tenant->deadline_timer_set = false;
+	if (!tenant->fsd)
+		return;
 	fsd_expired(tenant->fsd);
 	set_timers(tenant);
 }
@@ -145,10 +154,13 @@ static void on_join(void *arg, struct weir_peer *peer)
 {
 	struct fs_tenants *tenants = arg;
 	struct fs_tenant *tenant = &tenants->tenant[weir_peer_tenant(peer)];
-	struct fs_client *fs_client = calloc(1, sizeof(*fs_client));
+	struct fs_client *fs_client;
 
 	pthread_mutex_lock(&tenants->opening);
 	pthread_mutex_unlock(&tenants->opening);
+	if (!(weir_peer_rights(peer) & WEIR_RIGHT_FILES))
+		return;
+	fs_client = calloc(1, sizeof(*fs_client));
 	if (!fs_client || (!tenant->fsd && open_fsd(tenant)) ||
 	    fsd_join(tenant->fsd, peer, &fs_client->client)) {
 		log_event(WEIR_LOG_ERROR, "no file system client=%s: out of memory",
@@ -178,14 +190,30 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call
 		       size_t length)
 {
 	struct fs_client *fs_client = find_client(arg, peer);
+	bool may = weir_peer_rights(peer) & WEIR_RIGHT_FILES;
+	const struct wire_fs_reply none = { .status = may ? -ENOMEM : -EACCES };
 
 	if (!fs_client) {
 		if (call)
-			(void)weir_reply(call, NULL, 0);
+			(void)weir_reply(call, &none, sizeof(none));
 		return;
 	}
 	fsd_request(fs_client->client, call, data, length);
 	set_timers(fs_client->tenant);
+}
+
+/* Closes the file system, whose memory the donor zeroes. */
+static void on_tenant_end(void *arg, unsigned int index)
+{
+	struct fs_tenants *tenants = arg;
+	struct fs_tenant *tenant = &tenants->tenant[index];
+
+	if (tenant->fsd)
+		fsd_close(tenant->fsd);
+	tenant->fsd = NULL;
+	while (tenant->nr_chunks)
+		weir_donor_region_destroy(tenants->donor, &tenant->chunk[--tenant->nr_chunks]);
+	atomic_store(&tenant->has_ended, true);
 }
 
 static void on_log(void *arg, enum weir_log_level level, const char *line)
@@ -220,6 +248,7 @@ void tenants_bind(struct fs_tenants *tenants, struct weir_donor_options *options
 	options->on_leave = on_leave;
 	options->on_message = on_message;
 	options->on_log = on_log;
+	options->on_tenant_end = on_tenant_end;
 	options->arg = tenants;
 	pthread_mutex_lock(&tenants->opening);
 }
@@ -235,6 +264,7 @@ void tenants_fini(struct fs_tenants *tenants)
 	for (unsigned int i = 0; i < tenants->nr; i++) {
 		if (tenants->tenant[i].fsd)
 			fsd_close(tenants->tenant[i].fsd);
+		free(tenants->tenant[i].chunk);
 	}
 	pthread_mutex_destroy(&tenants->opening);
 	free(tenants->tenant);

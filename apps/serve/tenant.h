@@ -4,6 +4,7 @@
 #define WEIR_APPS_SERVE_TENANT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 #include <weir/donor.h>
 
@@ -18,6 +19,9 @@ struct fs_tenant {
 	struct fsd *fsd; /* NULL until the first client joins */
 	bool work_timer_set; /* a timer for fsd_work() is set */
 	bool deadline_timer_set; /* a timer for fsd_expired() is set */
+	struct weir_region_token *chunk; /* the file system's memory */
+	unsigned int nr_chunks;
+	atomic_bool has_ended; /* its last key is gone; read by another thread */
 };
 
 /* Accessed by the donor's thread only, and by other threads only while there is no donor. */

@@ -33,7 +33,7 @@ static ssize_t read_all(int fd, void *buf, size_t size)
 	return done;
 }
 
-static int check_key_file(int fd, const char *path, struct weir_error *error)
+int weir_key_check_file(int fd, const char *path, struct weir_error *error)
 {
 	struct stat st;
 
@@ -65,7 +65,7 @@ int weir_key_load(const char *path, struct weir_key **key, struct weir_error *er
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return weir_error_set(error, -errno, "key file %s: %s", path, strerror(errno));
-	rc = check_key_file(fd, path, error);
+	rc = weir_key_check_file(fd, path, error);
 	if (rc)
 		goto out_close;
 	length = read_all(fd, bytes, sizeof(bytes));

@@ -26,6 +26,12 @@ struct weir_key {
  */
 uint64_t weir_key_id(const struct weir_key *key);
 
+/*
+ * Whether an open file may hold a key: a regular file of this user or root, closed to others.
+ * Return: 0; -EINVAL; -EACCES; an errno of fstat().
+ */
+int weir_key_check_file(int fd, const char *path, struct weir_error *error);
+
 /* HMAC-SHA-256 under @key (NULL: the empty key) over all pieces. */
 void weir_key_mac(const struct weir_key *key, const struct iovec *pieces, int nr_pieces,
 		  uint8_t mac[static WIRE_MAC]);

@@ -55,7 +55,8 @@ _weir_arguments()
 	pool) compgen -W "create status donors drain volume" -- "$cur" ;;
 	"pool volume") compgen -W "create list rm" -- "$cur" ;;
 	pool*) compgen -W "file: etcd:http:// $(cd "${WEIR_POOLS-/etc/weir/pools}" 2>/dev/null && ls)" -- "$cur" ;;
-	key) compgen -W new -- "$cur"; compgen -f -- "$cur" ;;
+	key) compgen -W "new add rotate revoke list" -- "$cur" ;;
+	key*) compgen -f -- "$cur" ;;
 	perf) ((COMP_CWORD == 2)) && compgen -W exchange -- "$cur"; compgen -A hostname -- "$cur" ;;
 	mount) compgen -A hostname -- "$cur"; compgen -d -- "$cur" ;;
 	*) compgen -A hostname -- "$cur" ;;

@@ -16,7 +16,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WEIR = None
 # Commands within a command, whose options stand on one page.
-PARTS = {"blk": ["attach", "detach", "resize", "list", "stat"],
+PARTS = {"key": ["new", "add", "rotate", "revoke", "list"],
+         "blk": ["attach", "detach", "resize", "list", "stat"],
          "pool": ["create", "status", "donors", "drain", "rebalance", "volume create",
                   "volume list", "volume import", "volume export", "volume rm"],
          "lab": ["list", "run", "report", "what-if", "calibrate", "hunt"],

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir key: keys, and a donor's list of keys. */
+#ifndef WEIR_APPS_KEY_COMMANDS_H
+#define WEIR_APPS_KEY_COMMANDS_H
+
+/* The commands. argv[0] is the command's name for getopt. Return: an exit status. */
+int key_add(const char *cmd, int argc, char **argv);
+int key_rotate(const char *cmd, int argc, char **argv);
+int key_revoke(const char *cmd, int argc, char **argv);
+int key_show(const char *cmd, int argc, char **argv);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir key: creates the secret that donor and clients share, and keeps a donor's list of keys. */
+#include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
+#include "apps/key/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <weir/key.h>
+
+static const char help[] =
+	"Usage: weir key COMMAND\n"
+	"  new FILE               writes a new random key to FILE, readable by its owner only\n"
+	"  add KEYS NAME FILE     adds a new key to a donor's list, and writes it to FILE\n"
+	"  rotate KEYS NAME FILE  adds a new key for NAME; the one from before stays valid\n"
+	"  revoke KEYS NAME       removes the keys of NAME; their sessions end\n"
+	"  list KEYS              shows the list without its secrets\n"
+	"Copy FILE to the clients by a channel you trust; pass it with --key FILE. A donor has\n"
+	"fixed keys with --key FILE, or a list that may change with --keys KEYS.\n"
+	"See 'weir key COMMAND --help'.\n";
+
+static const struct cmdline new_line = {
+	.usage = "Usage: weir key new FILE\n"
+		 "Writes a new random key to FILE, which must not exist, readable by its owner.\n"
+		 "Copy it to the clients by a channel you trust; pass it with --key FILE.\n",
+	.arguments = "FILE",
+	.arguments_min = 1,
+	.arguments_max = 1,
+};
+
+static int key_new(const char *cmd, int argc, char **argv)
+{
+	int status = cmdline_parse(&new_line, argc, argv, NULL);
+	struct weir_error error;
+
+	if (status != CMDLINE_PARSED)
+		return status;
+	if (weir_key_create(argv[optind], &error))
+		return failure(cmd, "%s", error.text);
+	printf("%s: a new key, mode 0600\n", argv[optind]);
+	return EXIT_OK;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const char *cmd, int argc, char **argv);
+} commands[] = {
+	{ "new", key_new },	  { "add", key_add },	{ "rotate", key_rotate },
+	{ "revoke", key_revoke }, { "list", key_show },
+};
+
+int cmd_key(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	static char cmd[32];
+
+	if (!strcmp(name, "-h") || !strcmp(name, "--help")) {
+		fputs(help, stdout);
+		return EXIT_OK;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(name, commands[i].name))
+			continue;
+		snprintf(cmd, sizeof(cmd), "%s %s", argv[0], name);
+		argv[1] = cmd;
+		return commands[i].run(cmd, argc - 1, argv + 1);
+	}
+	return *name ? usage_error(argv[0], "no command '%s'", name) :
+		       usage_error(argv[0], "no COMMAND given");
+}
