@@ -24,8 +24,9 @@ TCG = ("-accel", "tcg,thread=multi", "-cpu", "max,la57=off")
 # the TSC is distrusted; retpolines; zeroing of pages; and address randomisation, which makes the
 # emulator translate each program again. Also skips the timer check, which panics on a loaded
 # machine.
+# A CPU that has not scheduled for two minutes hangs: a panic says where, and ends the guest.
 APPEND = ("console=ttyS0 panic=-1 tsc=reliable mitigations=off init_on_alloc=0 norandmaps "
-          "rcupdate.rcu_expedited=1 no_timer_check")
+          "rcupdate.rcu_expedited=1 no_timer_check watchdog_thresh=60 softlockup_panic=1")
 # Console output of a debug kernel, with warnings; and of other kernels. By default KASAN reports
 # only once, and Soft-RoCE of Linux 6.1 causes a report.
 LOUD, QUIET = "loglevel=5 kasan_multi_shot", "quiet"
