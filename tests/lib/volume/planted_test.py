@@ -11,7 +11,7 @@ import sys
 import unittest
 
 PROGRAMS = sys.argv[1:]
-RUNS, LONG_S = 5, 300
+RUNS, LONG_S = 5, 600
 
 
 def finds_its_bug(program):
