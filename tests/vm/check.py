@@ -6,6 +6,8 @@ the other. Each guest has its own kernel, device and file system, so tests that 
 each other on one machine cannot. At the end one guest plays a host that loses power, which is
 mostly waiting. Then a third guest with several CPUs starts, and runs the tests that need several
 CPUs.
+
+If a guest's CPU hangs outside weir's code, its unfinished tests run once more, in new guests.
 """
 import contextlib
 import json
@@ -86,8 +88,9 @@ class Report:
 class Guests:
     """The guests @roles, which share the tests @wanted, and the results; all run @pair together."""
 
-    def __init__(self, report, of, roles, wanted, pair, job):
+    def __init__(self, report, of, roles, wanted, pair, job, is_first):
         prepared = prepare(of)
+        self.is_first = is_first
         self.report = report
         self.limit_s = LIMIT_SECONDS * of.slower
         self.deadline = None
@@ -145,11 +148,20 @@ class Guests:
         return self.left == self.pair
 
     def finish(self):
-        if self.left:
+        if self.left and not self.may_repeat():
             self.report_lost()
         for role, machine in self.machines.items():
             if machine.kernel.looks_for_mistakes:
                 self.report.add_kernel(role, machine)
+
+    def may_repeat(self):
+        return self.is_first and any(machine.hung_elsewhere()
+                                     for machine in self.machines.values())
+
+    def rest(self):
+        """The share of these guests that new guests must do, if any."""
+        return (tuple(self.machines), [test for test in self.left if test not in self.pair],
+                [test for test in self.left if test in self.pair])
 
     def report_lost(self):
         """Reports unfinished tests, and the last output of the guests."""
@@ -243,8 +255,9 @@ def follow(crowds):
         time.sleep(0.2)
 
 
-def run_in(report, of, shares):
+def run_in(report, of, shares, is_first=True):
     """Runs guests for each share (roles, wanted, pair); one guest suffices for one test."""
+    again = []
     with contextlib.ExitStack() as stack:
         crowds = []
         for roles, wanted, pair in shares:
@@ -252,6 +265,12 @@ def run_in(report, of, shares):
                 roles = ("alone",)
             if wanted or pair:
                 job = stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-vm-"))
-                crowds.append(Guests(report, of, roles, wanted, pair, job))
+                crowds.append(Guests(report, of, roles, wanted, pair, job, is_first))
                 stack.callback(crowds[-1].stop)
         follow(crowds)
+        for crowd in [crowd for crowd in crowds if crowd.left and crowd.may_repeat()]:
+            again.append(crowd.rest())
+            for role, machine in crowd.machines.items():
+                say(f"a CPU hung; the {role} guest's console", tail(read(machine.console)))
+    if again:
+        run_in(report, of, again, is_first=False)

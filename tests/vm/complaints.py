@@ -46,6 +46,15 @@ class Complaint:
         return self.lines[0].strip()
 
 
+def is_hang_of_others(text):
+    """Did a CPU hang, by a kernel log, in code that no module of weir has called? Soft-RoCE and the
+    emulator can do so. All frames count: the watchdog's interrupt lies above those of the hang."""
+    hangs = [report for report in of_log(text) if "softlockup" in report.lines[0]]
+    return bool(hangs) and not any(
+        OURS.search(line) and not re.match(r"(\[ *[0-9.]+\] *)?\? ", line.strip())
+        for hang in hangs for line in hang.lines)
+
+
 def of_log(text):
     """The reports in a kernel log, in order."""
     found, last = [], None

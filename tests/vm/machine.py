@@ -124,6 +124,9 @@ class Machine:
             return []
         return complaints.of_log(read(self.console).decode(errors="replace"))
 
+    def hung_elsewhere(self):
+        return complaints.is_hang_of_others(read(self.console).decode(errors="replace"))
+
     def lockdep_gave_up(self):
         return complaints.LOCKDEP_IS_OFF in read(self.console).decode(errors="replace")
 
