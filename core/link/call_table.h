@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A client's calls: each ends once, for its caller by the reply, a timeout or the loss of the
- * channel, and for the table when nothing of it is left.
+ * A client's calls. For its caller a call ends once: by the reply, a timeout or the loss of the
+ * channel. Its entry may live longer:
  *
  *	FREE --begin--> WAITING --reply--> FREE
  *	                WAITING --expire, abandon--> LATE --reply--> FREE

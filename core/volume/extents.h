@@ -350,7 +350,7 @@ bool weir_extents_is_blank(const struct weir_extents *v, uint32_t extent, uint32
 			   uint32_t pages);
 
 /**
- * weir_extents_read() - choose a replica to read
+ * weir_extents_read() - choose a replica to read, at an UP donor if there is one
  * @v: the volume
  * @extent: number of the extent
  * @tried: a bit for each replica already tried

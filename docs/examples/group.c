@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Three programs, here threads of one, as workers do after a step of training: the parts of all
- * their
- * vectors are added, each part at one of them, and then all sums go to all.
+ * Three workers, here threads of one program, add up their vectors after a step of training. Each
+ * worker adds one part of all vectors, and then sends its sums to the others.
  */
 #include <pthread.h>
 #include "example.h"

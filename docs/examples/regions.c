@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Regions have names: one client makes one, another opens it, and nobody may hold it twice
- * if one of them wants it alone. */
+/*
+ * Regions have names. One client creates a region, and another opens it by name. While a client
+ * holds a region exclusively, no other client can open it.
+ */
 #include "example.h"
 
 static void print_entry(void *arg, const struct weir_region_entry *entry)

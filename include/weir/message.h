@@ -28,6 +28,8 @@ struct weir_call; /* a call that waits for its reply */
  * @length: bytes
  *
  * Messages of one peer arrive in the order sent, one at a time. The function must not block.
+ *
+ * Context: At a donor the donor's thread; at a client as weir_done_fn.
  */
 typedef void weir_message_fn(void *arg, struct weir_peer *peer, struct weir_call *call,
 			     const void *data, size_t length);

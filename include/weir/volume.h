@@ -168,13 +168,17 @@ int weir_volume_write_async(struct weir_volume *volume, uint64_t offset, const v
  * @done, @arg: as for weir_volume_write_async()
  *
  * Memory of extents without other bytes goes back to the donors, except a reserve. Not of a pool.
+ *
+ * Context: Any thread; does not block.
+ * Return: as for weir_volume_write_async().
  */
 int weir_volume_discard_async(struct weir_volume *volume, uint64_t offset, uint64_t length,
 			      weir_done_fn *done, void *arg);
 
 /*
  * Completes after all requests submitted before it, whatever their status. Later requests do not
- * wait for it. A completed write needs no flush.
+ * wait for it. A completed write needs no flush. Context: any thread; does not block.
+ * Return: as for weir_volume_write_async().
  */
 int weir_volume_flush_async(struct weir_volume *volume, weir_done_fn *done, void *arg);
 

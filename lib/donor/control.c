@@ -143,10 +143,14 @@ static int serve_request(struct weir_peer *client, struct weir_call *call,
 			sizeof(control_reply->list) +
 			control_reply->list.count * sizeof(control_reply->entries[0]);
 		return 0;
-	default:
+	case WIRE_DONOR_INFO:
 		control_reply->length = sizeof(control_reply->info);
 		info_fill(client, &control_reply->info);
 		return 0;
+	default:
+		weir_error_set(&control_reply->error, -EOPNOTSUPP, "request %u is unknown",
+			       request->op);
+		return -EOPNOTSUPP;
 	}
 }
 

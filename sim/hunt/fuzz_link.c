@@ -426,7 +426,7 @@ static bool is_quiet(const struct fuzz_link *f)
 	       !f->nr_open;
 }
 
-/* Both ends do all that they still can, without new calls but those that return holds. */
+/* Both ends finish what they have begun. The only new calls are those that return holds. */
 static void drain(struct fuzz_link *f)
 {
 	uint32_t i, hold;

@@ -2,7 +2,7 @@
 /*
  * Requests. RC: a request in order takes effect; a duplicate is acknowledged, never executed
  * again; a request past a gap is dropped, and the first such request is answered by a NAK (9.7.5).
- * UC: a message with a gap is dropped, and the next message begins anew (9.8.2). UD: each
+ * UC: a message with a gap is dropped, and the next message starts afresh (9.8.2). UD: each
  * packet is a message (9.8.3).
  */
 #include <errno.h>

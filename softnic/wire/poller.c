@@ -25,7 +25,7 @@ static struct {
 	pthread_mutex_t lock;
 	bool is_hot; /* packets came since the timer looked last; the timer is armed */
 	bool has_polled; /* a program has, since the timer looked last */
-	uint32_t tries; /* in vain, since a program's thread got completions */
+	uint32_t tries; /* without completions, since a program's thread got some */
 	bool is_unwatched; /* by epoll */
 	struct softnic_timer timer;
 } poller = { .lock = PTHREAD_MUTEX_INITIALIZER };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The thread that takes packets from the sockets: the engine, or a program's thread while that
- * polls a completion queue in vain. On a host with few CPUs a spinning program would keep the
+ * polls an empty completion queue. On a host with few CPUs a spinning program would keep the
  * engine from running, and elsewhere waking the engine costs as much as the packet's way.
  */
 #ifndef WEIR_SOFTNIC_WIRE_POLLER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Lanes: threads post and complete on links of their own, without nic->lock, while they find that
- * lock taken by each other. core/lane/lane.h has the rules.
+ * Lanes: while threads compete for nic->lock, each posts and completes on a link of its own,
+ * without the lock. core/lane/lane.h has the rules.
  *
  * A lane takes a read or a write of one registered piece, without a callback, which the device
  * completes during the post. If the device does not, the lanes are taken back, and lent less and
