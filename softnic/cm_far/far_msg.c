@@ -70,6 +70,8 @@ void far_msg_write(struct roce_mad *m, const struct cm_id *id, const struct cm_m
 	m->retry_count = msg->retry_count;
 	m->rnr_retry_count = msg->rnr_retry_count;
 	m->srq = msg->srq;
+	m->vendor_id = msg->ece_vendor;
+	m->options = msg->ece_options;
 	m->reason = msg->type == CM_MSG_REJ ? msg->reason : 0;
 	m->status = msg->type == CM_MSG_SIDR_REP ? (uint8_t)msg->reason : 0;
 	m->qkey = cm_id_is_datagram(id) ? RDMA_UDP_QKEY : 0;
@@ -109,6 +111,8 @@ void far_msg_read(struct cm_msg *msg, const struct roce_mad *m)
 	msg->srq = m->srq;
 	msg->flow_control = m->flow_control;
 	msg->traffic_class = m->traffic_class;
+	msg->ece_vendor = m->vendor_id;
+	msg->ece_options = m->options;
 	msg->reason = msg->type == CM_MSG_REJ ? m->reason : m->status;
 	msg->private_len = (uint8_t)cm_msg_private_max(msg->type);
 	memcpy(msg->private_data, m->private_data + at, msg->private_len);

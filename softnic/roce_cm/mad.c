@@ -14,6 +14,7 @@ enum {
 	CLASS_VERSION = 2,
 	METHOD_SEND = 3,
 	HEADER_BYTES = 24,
+	OPTIONS_BIT = 160, /* of the header: the attribute modifier */
 	REQ_LIDS_AT = 52,
 	REQ_LIDS_BYTES = 4,
 	TIMEOUT_UNIT_NS = 4096,
@@ -195,6 +196,11 @@ size_t roce_mad_private_bytes(uint16_t kind)
 	return 0;
 }
 
+static bool has_options(uint16_t kind)
+{
+	return kind == ROCE_MAD_REQ || kind == ROCE_MAD_REP;
+}
+
 static void decode_vendor(struct roce_mad *m, const uint8_t *body)
 {
 	size_t i;
@@ -219,6 +225,8 @@ int roce_mad_decode(struct roce_mad *m, const uint8_t *bytes, size_t size)
 	read.kind = (uint16_t)get_bits(bytes, 128, 16);
 	if (!roce_mad_private_bytes(read.kind))
 		return -EPROTO;
+	if (has_options(read.kind))
+		read.options = (uint32_t)get_bits(bytes, OPTIONS_BIT, 32);
 	for (f = fields; f < fields + sizeof(fields) / sizeof(fields[0]); f++) {
 		if (f->kind != read.kind)
 			continue;
@@ -260,6 +268,8 @@ void roce_mad_encode(const struct roce_mad *m, uint8_t bytes[ROCE_MAD_BYTES])
 	bytes[3] = METHOD_SEND;
 	put_bits(bytes, 64, 64, m->tid);
 	put_bits(bytes, 128, 16, m->kind);
+	if (has_options(m->kind))
+		put_bits(bytes, OPTIONS_BIT, 32, m->options);
 	for (f = fields; f < fields + sizeof(fields) / sizeof(fields[0]); f++) {
 		if (f->kind != m->kind)
 			continue;

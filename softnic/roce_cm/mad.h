@@ -59,7 +59,7 @@ enum roce_mad_answered {
  * @remote_id: the receiver's
  * @service_id, @ca_guid, @qkey, @qpn, @pkey: the sender's
  * @psn: with which the receiver begins to send packets
- * @vendor_id: 24 bits; 0 or a vendor's options (ECE)
+ * @vendor_id, @options: 24 bits of a vendor, and its options (ECE; of REQ and REP); or 0
  * @responder_resources, @initiator_depth: reads and atomics that the sender answers and starts
  * @remote_timeout, @local_timeout: exponents of 4.096 us * 2^x: the time in which the receiver
  *	answers, and the sender
@@ -77,7 +77,7 @@ enum roce_mad_answered {
  */
 struct roce_mad {
 	uint64_t tid, service_id, ca_guid;
-	uint32_t local_id, remote_id, qkey, qpn, psn, vendor_id, flow_label;
+	uint32_t local_id, remote_id, qkey, qpn, psn, vendor_id, options, flow_label;
 	uint16_t kind, pkey, reason;
 	uint8_t responder_resources, initiator_depth, remote_timeout, local_timeout;
 	uint8_t transport, flow_control, retry_count, rnr_retry_count, max_cm_retries, srq, mtu;
