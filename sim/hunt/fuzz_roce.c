@@ -11,6 +11,7 @@
 #define TIMEOUT 6 /* 262 us */
 #define RETRIES 12 /* a bad network loses one try in five; 10^8 packets must not lose 13 in a row */
 #define PAUSE_NS_MAX 10000
+#define EARLY_NS_MAX 100000
 #define IDLE_NS_MIN 1000000 /* beyond the time of a late packet and its answer */
 #define BURST 8 /* posts or receives at a time */
 
@@ -147,6 +148,7 @@ static void connect(struct fuzz_roce *f)
 	uint32_t i, psns[2], window = 1 + fuzz_roce_draw(f, 40);
 	uint32_t read_packets = 1 + fuzz_roce_draw(f, 8);
 	uint64_t idle_ns = fuzz_roce_draw(f, 2) ? IDLE_NS_MIN + fuzz_roce_draw(f, IDLE_NS_MIN) : 0;
+	uint64_t early_ns = fuzz_roce_draw(f, 2) ? 1 + fuzz_roce_draw(f, EARLY_NS_MAX) : 0;
 	uint8_t depth = (uint8_t)(1 + fuzz_roce_draw(f, FUZZ_ROCE_DEPTH_MAX));
 
 	for (i = 0; i < 2; i++)
@@ -170,6 +172,7 @@ static void connect(struct fuzz_roce *f)
 			.max_rd_atomic = depth,
 			.max_dest_rd_atomic = depth,
 			.timeout = TIMEOUT,
+			.early_ns = early_ns,
 			.retries = RETRIES,
 			.idle_ns = idle_ns,
 			.rnr_retries = 7,

@@ -142,7 +142,7 @@ static enum roce_status check(void *host, uint32_t rkey, enum roce_right right, 
 			      uint32_t bytes)
 {
 	(void)right;
-	return may_access(host, rkey, addr, bytes) ? ROCE_SUCCESS : ROCE_REM_ACCESS;
+	return !bytes || may_access(host, rkey, addr, bytes) ? ROCE_SUCCESS : ROCE_REM_ACCESS;
 }
 
 static enum roce_status read_memory(void *host, uint32_t rkey, uint64_t addr, uint8_t *to,

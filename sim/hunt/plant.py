@@ -150,7 +150,7 @@ PLANTS = {
     # A requester has more reads in flight than the responder can repeat.
     "depth": ("return r->reads_out < qp->config.max_rd_atomic;", "return true;"),
     # A requester never gives up.
-    "giveup": ("\tif (!r->retries_left) {", "\tif (false) {"),
+    "giveup": ("\tif (!qp->req.retries_left) {", "\tif (false) {"),
     # A write with immediate is reported with the length before its last packet.
     "immediate": ("\tr->offset += p->payload_bytes;\n\tif (traits & ROCE_HAS_IMM)\n",
                   "\tif (traits & ROCE_HAS_IMM)\n"),

@@ -17,6 +17,7 @@
 
 #include "softnic/roce/packet.h"
 #include "softnic/roce/rate.h"
+#include "softnic/roce/timeout.h"
 
 #define ROCE_NEVER UINT64_MAX
 
@@ -118,7 +119,8 @@ struct roce_arrival {
  * struct roce_ops - memory and receives of the host
  * @gather: copy @bytes of the message of @wqe, from @offset on, to @to
  * @scatter: copy a response to @offset of the memory of @wqe; an atomic's response has 8 bytes
- * @check: whether a peer may access the whole range; called once a message
+ * @check: whether a peer may access the whole range; called once a message. Of an empty range only
+ *	the queue pair's right counts, and no key
  * @read, @write: access a range for a peer if its key, bounds and rights allow; called per packet
  * @atomic: execute the atomic of a request if the peer may; @original: the value before
  * @take: take the next receive: its room in bytes, or -EAGAIN if none is posted
@@ -191,6 +193,8 @@ struct roce_resource {
  * @read_packets: responses to one read request at most; a longer read is requested in pieces
  * @max_rd_atomic: reads and atomics in flight at most
  * @timeout: local ACK timeout: 4.096 us * 2^n; 0: none
+ * @early_ns: packets are sent again as early as this if round trips are short, instead of after
+ *	@timeout; 0: never early
  * @retries, @rnr_retries: 7 for the last means no limit
  * @rnr_timer: the code that our RNR NAKs carry
  * @idle_ns: RC: a peer that was heard once, and is silent for so long, is asked whether it lives;
@@ -211,7 +215,7 @@ struct roce_config {
 	uint32_t read_packets;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t timeout, retries, rnr_retries, rnr_timer;
-	uint64_t idle_ns;
+	uint64_t early_ns, idle_ns;
 	uint32_t qkey;
 };
 
@@ -225,7 +229,7 @@ enum { ROCE_ASKS = 12 }; /* without an answer, then the peer is gone */
  * @next: the PSN to transmit next, in the WQE at @current
  * @sent: one past the highest PSN ever transmitted
  * @posted: PSN after the last WQE; @number: of the last message
- * @rate: bounds the packets in flight
+ * @rate: bounds the packets in flight; @timeout: the wait for their answers
  * @reads_out: requests for data sent since the queue pair last went back, and not answered
  * @has_rewound: went back since the last progress
  * @unasked: packets since the last that wants an acknowledgement
@@ -236,13 +240,14 @@ enum { ROCE_ASKS = 12 }; /* without an answer, then the peer is gone */
  * @stuck: why the WQE at @stuck_at cannot be transmitted, or ROCE_SUCCESS
  * @failed_at: position of the WQE that failed with @failure; those after it are flushed
  * @heard_ns: when the peer was heard last, or asked last; 0: the peer was never heard
- * @asks: questions without an answer; @must_ask: one is to be sent
+ * @asks: questions without an answer; @must_ask: one is to be sent; @hinted_ns: for a hint, when
  */
 struct roce_requester {
 	uint32_t reported, done, current, tail;
 	uint64_t acked, next, sent, posted;
 	uint32_t number;
 	struct roce_rate rate;
+	struct roce_timeout timeout;
 	uint32_t reads_out;
 	bool has_rewound;
 	bool has_limit;
@@ -255,7 +260,7 @@ struct roce_requester {
 	enum roce_status stuck;
 	uint32_t stuck_at, failed_at;
 	enum roce_status failure;
-	uint64_t heard_ns;
+	uint64_t heard_ns, hinted_ns;
 	uint8_t asks;
 	bool must_ask;
 };
@@ -315,6 +320,13 @@ struct roce_completion {
 	struct roce_wqe wqe;
 	enum roce_status status;
 };
+
+/**
+ * roce_qp_ask() - something hints that the peer is gone: ask it, as after @idle_ns
+ *
+ * At most ten times a second. The hint shortens no other time.
+ */
+void roce_qp_ask(struct roce_qp *qp, uint64_t now_ns);
 
 /** roce_qp_init() - a queue pair ready to send and receive; any contents of @qp before */
 void roce_qp_init(struct roce_qp *qp, const struct roce_config *config);

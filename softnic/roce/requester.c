@@ -23,6 +23,10 @@ void roce_requester_init(struct roce_qp *qp)
 
 	r->acked = r->next = r->sent = r->posted = roce_psn_first(qp->config.send_psn);
 	roce_rate_init(&r->rate, qp->config.window);
+	r->timeout = (struct roce_timeout){
+		.min_ns = qp->config.early_ns,
+		.max_ns = qp->config.timeout ? 4096ull << qp->config.timeout : 0,
+	};
 	r->retries_left = qp->config.retries;
 	r->rnr_left = qp->config.rnr_retries;
 	r->deadline_ns = ROCE_NEVER;
@@ -114,6 +118,7 @@ void roce_requester_rewind(struct roce_qp *qp)
 	r->unasked = 0;
 	r->has_rewound = true;
 	r->deadline_ns = ROCE_NEVER;
+	roce_timeout_rewound(&r->timeout);
 }
 
 bool roce_qp_completion(struct roce_qp *qp, struct roce_completion *c)
@@ -216,8 +221,11 @@ static void advance(struct roce_qp *qp, const struct roce_wqe *wqe, uint64_t now
 
 	qp->counters.retransmitted += r->next < r->sent;
 	r->next = roce_requester_request_end(qp, wqe, r->next);
-	if (r->next > r->sent)
+	if (r->next > r->sent) {
 		r->sent = r->next;
+		if (!r->unasked || roce_requester_expects_data(wqe))
+			roce_timeout_sent(&r->timeout, r->next, now_ns);
+	}
 	r->reads_out += roce_requester_expects_data(wqe);
 	if (r->next == wqe->end)
 		r->current++;
@@ -225,7 +233,8 @@ static void advance(struct roce_qp *qp, const struct roce_wqe *wqe, uint64_t now
 		r->acked = r->next;
 		r->done = r->current;
 	} else if (r->deadline_ns == ROCE_NEVER && qp->config.timeout) {
-		r->deadline_ns = now_ns + (4096ull << qp->config.timeout);
+		roce_timeout_began(&r->timeout, now_ns);
+		r->deadline_ns = now_ns + roce_timeout_ns(&r->timeout);
 	}
 }
 

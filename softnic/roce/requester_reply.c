@@ -13,6 +13,8 @@
 #include "softnic/roce/requester.h"
 #include "softnic/roce/rnr_timer.h"
 
+#define HINT_NS 100000000ull
+
 static void progressed(struct roce_qp *qp, uint64_t packets, uint64_t now_ns)
 {
 	struct roce_requester *r = &qp->req;
@@ -25,8 +27,9 @@ static void progressed(struct roce_qp *qp, uint64_t packets, uint64_t now_ns)
 	r->rnr_left = qp->config.rnr_retries;
 	r->wait_until_ns = 0;
 	r->deadline_ns = ROCE_NEVER;
+	roce_timeout_answered(&r->timeout, r->acked, r->next != r->acked, now_ns);
 	if (r->next != r->acked && qp->config.timeout)
-		r->deadline_ns = now_ns + (4096ull << qp->config.timeout);
+		r->deadline_ns = now_ns + roce_timeout_ns(&r->timeout);
 	roce_requester_end_stuck(qp);
 }
 
@@ -51,19 +54,26 @@ static bool acknowledge(struct roce_qp *qp, uint64_t psn, uint64_t now_ns)
 	return is_whole;
 }
 
-/* A response or request was lost; or, if @is_silent, all of them were. */
-static void go_back(struct roce_qp *qp, bool is_silent)
+/* Return: false if the queue pair has failed. */
+static bool take_retry(struct roce_qp *qp)
+{
+	if (!qp->req.retries_left) {
+		roce_requester_fail(qp, ROCE_RETRY_EXC);
+		return false;
+	}
+	qp->req.retries_left--;
+	return true;
+}
+
+/* A response or request was lost. */
+static void go_back(struct roce_qp *qp)
 {
 	struct roce_requester *r = &qp->req;
 
-	if (r->has_rewound || r->wait_until_ns)
+	if (r->has_rewound || r->wait_until_ns || !take_retry(qp))
 		return;
-	if (!r->retries_left) {
-		roce_requester_fail(qp, ROCE_RETRY_EXC);
-		return;
-	}
-	r->retries_left--;
-	roce_rate_lost(&r->rate, r->acked, r->sent, is_silent);
+	roce_timeout_heard(&r->timeout);
+	roce_rate_lost(&r->rate, r->acked, r->sent, false);
 	roce_requester_rewind(qp);
 }
 
@@ -80,6 +90,7 @@ static void receiver_not_ready(struct roce_qp *qp, uint8_t timer, uint64_t now_n
 	}
 	if (qp->config.rnr_retries != ROCE_RNR_FOR_EVER)
 		r->rnr_left--;
+	roce_timeout_heard(&r->timeout);
 	roce_requester_rewind(qp);
 	r->wait_until_ns = now_ns + roce_rnr_ns(timer);
 }
@@ -99,7 +110,7 @@ static void refused(struct roce_qp *qp, uint8_t syndrome)
 	qp->counters.naks_in++;
 	switch (syndrome) {
 	case ROCE_NAK_SEQUENCE:
-		go_back(qp, false);
+		go_back(qp);
 		break;
 	case ROCE_NAK_INVALID:
 		roce_requester_fail(qp, ROCE_REM_INV_REQ);
@@ -123,7 +134,7 @@ static void acknowledged(struct roce_qp *qp, const struct roce_packet *p, uint64
 	if (is_ack)
 		learn_credits(&qp->req, p);
 	if (!acknowledge(qp, psn + is_ack, now_ns))
-		go_back(qp, false);
+		go_back(qp);
 	else if ((p->syndrome & ROCE_SYNDROME_MASK) == ROCE_SYNDROME_RNR)
 		receiver_not_ready(qp, p->syndrome, now_ns);
 	else if (!is_ack)
@@ -160,7 +171,7 @@ static void take_data(struct roce_qp *qp, const struct roce_packet *p, uint64_t 
 	enum roce_status status = ROCE_SUCCESS;
 
 	if (!acknowledge(qp, psn, now_ns)) {
-		go_back(qp, false);
+		go_back(qp);
 		return;
 	}
 	wqe = roce_requester_wqe(qp, r->done);
@@ -231,6 +242,17 @@ static void ask_again(struct roce_qp *qp, uint64_t now_ns)
 	roce_requester_fail(qp, ROCE_RETRY_EXC);
 }
 
+void roce_qp_ask(struct roce_qp *qp, uint64_t now_ns)
+{
+	struct roce_requester *r = &qp->req;
+
+	if (qp->config.transport != ROCE_RC || r->is_failed ||
+	    (r->hinted_ns && now_ns - r->hinted_ns < HINT_NS))
+		return;
+	r->hinted_ns = now_ns;
+	r->must_ask = true;
+}
+
 uint64_t roce_qp_deadline_ns(const struct roce_qp *qp)
 {
 	const struct roce_requester *r = &qp->req;
@@ -256,6 +278,8 @@ void roce_qp_expired(struct roce_qp *qp, uint64_t now_ns)
 		return;
 	}
 	qp->counters.timeouts++;
-	r->has_rewound = false;
-	go_back(qp, true);
+	if (roce_timeout_expired(&r->timeout, now_ns) && !take_retry(qp))
+		return;
+	roce_rate_lost(&r->rate, r->acked, r->sent, true);
+	roce_requester_rewind(qp);
 }

@@ -110,8 +110,7 @@ static uint8_t accept_write(struct roce_qp *qp, const struct roce_packet *p, uin
 		r->length = p->dma_bytes;
 		if (r->length > ROCE_MESSAGE_MAX)
 			return ROCE_NAK_INVALID;
-		if (r->length &&
-		    ops->check(qp->config.host, r->rkey, ROCE_RIGHT_WRITE, r->addr, r->length))
+		if (ops->check(qp->config.host, r->rkey, ROCE_RIGHT_WRITE, r->addr, r->length))
 			return ROCE_NAK_ACCESS;
 	}
 	if (p->payload_bytes > r->length - r->offset)

@@ -63,9 +63,8 @@ static uint8_t execute(struct roce_qp *qp, const struct roce_packet *p, struct r
 	} else {
 		if (p->dma_bytes > ROCE_MESSAGE_MAX)
 			return ROCE_NAK_INVALID;
-		status = p->dma_bytes ? ops->check(qp->config.host, p->rkey, ROCE_RIGHT_READ,
-						   p->addr, p->dma_bytes) :
-					ROCE_SUCCESS;
+		status = ops->check(qp->config.host, p->rkey, ROCE_RIGHT_READ, p->addr,
+				    p->dma_bytes);
 	}
 	return status ? ROCE_NAK_ACCESS : 0;
 }

@@ -15,6 +15,7 @@
 #include "softnic/wire/far_timer.h"
 
 #define IDLE_NS 5000000000ull
+#define EARLY_NS 50000000ull /* a process of a busy host pauses for less, mostly */
 
 enum {
 	WINDOW_BYTES = 256 << 10, /* what a socket's buffer bears by default */
@@ -162,6 +163,7 @@ static void start_sending(struct qp *qp, enum ibv_qp_state from)
 	struct roce_qp *roce = &qp->far->roce;
 
 	roce->config.idle_ns = IDLE_NS;
+	roce->config.early_ns = EARLY_NS;
 	roce->config.send_psn = from == IBV_QPS_SQE ? (uint32_t)roce->req.next : qp->attr.sq_psn;
 	roce_qp_start_sending(roce);
 	qp->far->posted = qp->sq.done;

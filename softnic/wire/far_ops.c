@@ -122,6 +122,8 @@ static enum roce_status find_memory(struct qp *qp, uint32_t rkey, enum roce_righ
 
 	if (!(qp->attr.qp_access_flags & access))
 		return ROCE_REM_INV_REQ;
+	if (!bytes)
+		return ROCE_SUCCESS;
 	return mr_translate(&view, rkey, access, addr, bytes, place) ? ROCE_SUCCESS :
 								       ROCE_REM_ACCESS;
 }

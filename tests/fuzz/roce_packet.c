@@ -44,8 +44,9 @@ static enum roce_status check(void *host, uint32_t rkey, enum roce_right right, 
 	(void)host;
 	(void)right;
 	assert(bytes <= ROCE_MESSAGE_MAX);
-	return rkey == RKEY && addr <= MEMORY && bytes <= MEMORY - addr ? ROCE_SUCCESS :
-									  ROCE_REM_ACCESS;
+	return !bytes || (rkey == RKEY && addr <= MEMORY && bytes <= MEMORY - addr) ?
+		       ROCE_SUCCESS :
+		       ROCE_REM_ACCESS;
 }
 
 static enum roce_status read_memory(void *host, uint32_t rkey, uint64_t addr, uint8_t *to,

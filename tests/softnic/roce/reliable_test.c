@@ -323,6 +323,27 @@ static void test_each_right_allows_its_own_operation_only(void **state)
 		}
 }
 
+/* Of an empty range any key is right, but the queue pair must allow the operation. */
+static void test_an_empty_request_needs_its_right_and_no_key(void **state)
+{
+	static const enum roce_op ops[] = { ROCE_OP_WRITE, ROCE_OP_READ };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		struct roce_wqe wqe = { .op = ops[i], .rkey = FIXTURE_RKEY + 1 };
+
+		roce_setup(ROCE_RC);
+		assert_int_equal(roce_qp_post(&a.qp, &wqe), 0);
+		roce_settle();
+		roce_expect_completion(&a, ROCE_SUCCESS);
+		b.rights = 0;
+		assert_int_equal(roce_qp_post(&a.qp, &wqe), 0);
+		roce_settle();
+		roce_expect_completion(&a, ROCE_REM_ACCESS);
+	}
+}
+
 static void test_a_receive_whose_memory_is_gone_ends_both(void **state)
 {
 	(void)state;
@@ -525,6 +546,31 @@ static void test_a_peer_that_answers_no_question_is_lost(void **state)
 	roce_expect_silence(&a);
 }
 
+/* A hint may be forged: it makes a packet now and then, and no connection fail. */
+static void test_a_hint_makes_one_question(void **state)
+{
+	enum { HINTS = 1000, HINT_NS = 100000000 };
+	int i;
+
+	(void)state;
+	roce_post(&a, ROCE_OP_WRITE, 1);
+	roce_settle();
+	roce_expect_completion(&a, ROCE_SUCCESS);
+	for (i = 0; i < HINTS; i++) {
+		roce_qp_ask(&a.qp, a.now_ns);
+		if (i % 2 == 0)
+			roce_expect(&a, ROCE_WRITE_ONLY, &sent);
+		roce_expect_silence(&a);
+		roce_wait(&a, HINT_NS / 2);
+	}
+	roce_deliver(&b, &sent);
+	roce_expect(&b, ROCE_ACK, &other);
+	roce_deliver(&a, &other);
+	roce_post(&a, ROCE_OP_WRITE, 1);
+	roce_settle();
+	roce_expect_completion(&a, ROCE_SUCCESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -541,6 +587,8 @@ int main(void)
 		cmocka_unit_test_setup(test_rnr_waits_for_the_responders_timer, setup),
 		cmocka_unit_test_setup(test_rnr_retries_end, setup),
 		cmocka_unit_test_setup(test_rights_are_checked_for_each_packet, setup),
+		cmocka_unit_test_setup(test_a_hint_makes_one_question, setup),
+		cmocka_unit_test_setup(test_an_empty_request_needs_its_right_and_no_key, setup),
 		cmocka_unit_test_setup(test_a_read_that_loses_its_rights_fails, setup),
 		cmocka_unit_test_setup(test_each_right_allows_its_own_operation_only, setup),
 		cmocka_unit_test_setup(test_a_receive_whose_memory_is_gone_ends_both, setup),

@@ -31,10 +31,11 @@ static enum roce_status check(void *host, uint32_t rkey, enum roce_right right, 
 {
 	struct roce_host *h = host;
 
-	if (h->revoked || !(h->rights >> right & 1) || rkey != FIXTURE_RKEY ||
-	    addr + bytes > sizeof(h->memory))
+	if (h->revoked || !(h->rights >> right & 1))
 		return ROCE_REM_ACCESS;
-	return ROCE_SUCCESS;
+	return !bytes || (rkey == FIXTURE_RKEY && addr + bytes <= sizeof(h->memory)) ?
+		       ROCE_SUCCESS :
+		       ROCE_REM_ACCESS;
 }
 
 static enum roce_status read_memory(void *host, uint32_t rkey, uint64_t addr, uint8_t *to,
