@@ -35,7 +35,12 @@ static bool is_to(const struct qp *qp, const struct wire_address *to)
 	       !memcmp(&path->to.gid, &to->gid, sizeof(path->to.gid));
 }
 
-/* Responses do not count: their PSNs would be easier to guess. Sealed packets show no PSN. */
+static bool is_sealed(const struct qp *qp)
+{
+	return qp->far->agree.state == AGREE_SEALED;
+}
+
+/* Responses do not count: their PSNs would be easier to guess. */
 static bool is_in_flight(const struct qp *qp, const struct quoted *q)
 {
 	const struct roce_requester *r = &qp->far->roce.req;
@@ -54,12 +59,41 @@ static bool shares_the_peer(const struct qp *qp, const struct quoted *q)
 	       is_to(qp, &q->to);
 }
 
+/* A sealed packet shows no PSN, but only this end can have sealed it. */
 static bool is_refused(const struct qp *qp, const struct quoted *q)
 {
-	return shares_the_peer(qp, q) && is_in_flight(qp, q);
+	struct quoted copy;
+
+	if (!shares_the_peer(qp, q))
+		return false;
+	if (!is_sealed(qp))
+		return is_in_flight(qp, q);
+	if (qp->attr.dest_qp_num != read_24(q->bytes + QPN_AT))
+		return false;
+	copy = *q;
+	return seal_is_own(&qp->far->agree.seal, copy.bytes, copy.size);
 }
 
-/* Calls @lose for each queue pair that @matches. Return: whether any does. */
+/*
+ * Hosts quote the first 500 bytes or so. So the queue pair asks the peer by a short packet, and a
+ * host without the peer refuses that, too.
+ */
+static void ask_all(const struct quoted *q)
+{
+	struct qp *qp = NULL;
+
+	while ((qp = nic_next_qp(qp))) {
+		pthread_mutex_lock(&qp->lock);
+		if (shares_the_peer(qp, q) && is_sealed(qp) &&
+		    qp->attr.dest_qp_num == read_24(q->bytes + QPN_AT)) {
+			roce_qp_ask(&qp->far->roce, softnic_loop_now_ns());
+			far_run(qp);
+		}
+		pthread_mutex_unlock(&qp->lock);
+	}
+}
+
+/* Declares each queue pair that @matches lost. Return: whether any does. */
 static bool lose_all(const struct quoted *q, bool (*matches)(const struct qp *qp,
 							     const struct quoted *q))
 {
@@ -77,7 +111,7 @@ static bool lose_all(const struct quoted *q, bool (*matches)(const struct qp *qp
 	return any;
 }
 
-/* A packet in flight proves the message. Then all queue pairs of the same port have lost it. */
+/* A packet of ours proves the message. Then all queue pairs of the same port have lost it. */
 static void take(const struct quoted *q)
 {
 	if (q->size < ROCE_BTH_BYTES)
@@ -88,6 +122,8 @@ static void take(const struct quoted *q)
 	}
 	if (lose_all(q, is_refused))
 		lose_all(q, shares_the_peer);
+	else
+		ask_all(q);
 }
 
 static bool is_port_unreachable(struct msghdr *m)

@@ -4,7 +4,7 @@
  * long before the retries are used up.
  *
  * The message quotes the packet, so a sender that forges such messages must know the queue pair's
- * number and a PSN in flight.
+ * number and a PSN in flight; of an encrypted queue pair, a whole packet.
  */
 #ifndef WEIR_SOFTNIC_PULSE_REFUSED_H
 #define WEIR_SOFTNIC_PULSE_REFUSED_H

@@ -4,6 +4,8 @@
 #include "softnic/roce/packet.h"
 #include "softnic/seal/seal.h"
 
+static const uint8_t next_label[] = "softnic next key";
+
 enum { NONCE_BYTES = 12, QPN_AT = 5, COUNTER_AT = ROCE_BTH_BYTES, COUNTER_BYTES = 8 };
 
 _Static_assert(COUNTER_AT + COUNTER_BYTES == SEAL_HEADER_BYTES, "the counter ends the header");
@@ -46,7 +48,38 @@ void seal_init(struct seal *s, enum seal_cipher cipher, const uint8_t out[SEAL_K
 	memset(s, 0, sizeof(*s));
 	s->cipher = cipher;
 	init_key(&s->out, cipher, out);
-	init_key(&s->in, cipher, in);
+	init_key(&s->in[0], cipher, in);
+}
+
+static uint64_t number_of_key(uint64_t counter)
+{
+	return counter / SEAL_KEY_PACKETS;
+}
+
+/* @to may be @from. */
+static void init_next_key(struct seal_key *to, const struct seal_key *from, enum seal_cipher cipher)
+{
+	uint8_t bytes[SEAL_KEY_BYTES];
+
+	sodium_calls()->crypto_generichash(bytes, sizeof(bytes), next_label, sizeof(next_label),
+					   from->bytes, sizeof(from->bytes));
+	to->number = from->number + 1;
+	init_key(to, cipher, bytes);
+	explicit_bzero(bytes, sizeof(bytes));
+}
+
+/*
+ * A forged packet may have the next key made early. Then late packets of the key before the current
+ * one are lost, and sent again under the current one.
+ */
+static const struct seal_key *key_for(struct seal *s, uint64_t counter)
+{
+	uint64_t number = number_of_key(counter);
+	struct seal_key *key = &s->in[number % 2];
+
+	if (key->number != number && number == number_of_key(s->highest) + 1)
+		init_next_key(key, &s->in[(number - 1) % 2], s->cipher);
+	return key->number == number ? key : NULL;
 }
 
 static void put_counter(uint8_t *to, uint64_t counter)
@@ -90,7 +123,7 @@ static void encrypt(const struct seal *s, uint8_t *at, size_t size)
 }
 
 /* Returns 0 if the tag is right. */
-static int decrypt(const struct seal *s, uint8_t *at, size_t size)
+static int decrypt(const struct seal *s, const struct seal_key *key, uint8_t *at, size_t size)
 {
 	const struct sodium_calls *sodium = sodium_calls();
 	uint8_t nonce[NONCE_BYTES], *text = at + SEAL_HEADER_BYTES;
@@ -98,9 +131,9 @@ static int decrypt(const struct seal *s, uint8_t *at, size_t size)
 	make_nonce(nonce, at);
 	if (s->cipher == SEAL_AES_256_GCM)
 		return sodium->crypto_aead_aes256gcm_decrypt_afternm(
-			text, NULL, NULL, text, size, at, SEAL_HEADER_BYTES, nonce, &s->in.aes);
+			text, NULL, NULL, text, size, at, SEAL_HEADER_BYTES, nonce, &key->aes);
 	return sodium->crypto_aead_chacha20poly1305_ietf_decrypt(
-		text, NULL, NULL, text, size, at, SEAL_HEADER_BYTES, nonce, s->in.bytes);
+		text, NULL, NULL, text, size, at, SEAL_HEADER_BYTES, nonce, key->bytes);
 }
 
 size_t seal_close(struct seal *s, uint32_t dest_qpn, uint8_t *at, size_t size)
@@ -109,9 +142,9 @@ size_t seal_close(struct seal *s, uint32_t dest_qpn, uint8_t *at, size_t size)
 					   .pkey = ROCE_PKEY_DEFAULT,
 					   .dest_qpn = dest_qpn };
 
-	if (s->sent == SEAL_PACKETS_MAX)
-		return 0;
 	s->sent++;
+	if (number_of_key(s->sent) != s->out.number)
+		init_next_key(&s->out, &s->out, s->cipher);
 	roce_packet_encode(&outer, at);
 	put_counter(at + COUNTER_AT, s->sent);
 	encrypt(s, at, size);
@@ -141,7 +174,7 @@ static uint64_t bit_of(uint64_t counter)
 
 static bool may_come(struct seal *s, uint64_t counter)
 {
-	if (!counter || counter > SEAL_PACKETS_MAX)
+	if (!counter)
 		return false;
 	if (counter > s->highest)
 		return true;
@@ -164,15 +197,29 @@ static void mark_seen(struct seal *s, uint64_t counter)
 	*word_of(s, counter) |= bit_of(counter);
 }
 
+bool seal_is_own(const struct seal *s, uint8_t *bytes, size_t size)
+{
+	uint64_t counter;
+
+	if (!seal_is_sealed(bytes, size))
+		return false;
+	counter = get_counter(bytes + COUNTER_AT);
+	return counter <= s->sent && s->sent - counter < SEAL_WINDOW &&
+	       number_of_key(counter) == s->out.number &&
+	       !decrypt(s, &s->out, bytes, size - SEAL_HEADER_BYTES);
+}
+
 size_t seal_open(struct seal *s, uint8_t *bytes, size_t size)
 {
 	uint64_t counter = get_counter(bytes + COUNTER_AT);
+	const struct seal_key *key;
 
 	if (!may_come(s, counter)) {
 		s->replayed++;
 		return 0;
 	}
-	if (decrypt(s, bytes, size - SEAL_HEADER_BYTES)) {
+	key = key_for(s, counter);
+	if (!key || decrypt(s, key, bytes, size - SEAL_HEADER_BYTES)) {
 		s->forged++;
 		return 0;
 	}

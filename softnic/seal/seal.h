@@ -39,16 +39,17 @@ enum {
 };
 
 /*
- * Bounds the counters, so that no nonce is used twice: at ten million packets a second, for ten
- * months.
+ * A key seals this many packets. The next key of the direction is a hash of it. Both ends know from
+ * a packet's counter which key it needs, so they exchange nothing. The keys are forgotten as they
+ * are replaced: a key that leaks opens no earlier packets. A receiver keeps the key before the
+ * current one for packets in disorder.
  *
- * AES-GCM's confidentiality has a bound, too, which nothing enforces. An attacker's advantage is at
- * most 2^-57 for 2^35 blocks of 16 bytes (RFC 9001, B.1.1): 512 GiB a direction. It grows with the
- * square of the bytes: 2^-35 for 1 PiB. A new connection begins at zero. ChaCha20-Poly1305 has no
- * such bound. Of forged packets, 2^36 against ChaCha20-Poly1305 and 2^52 against AES-GCM give that
- * advantage (RFC 9001, 6.6).
+ * The number keeps a key of AES-GCM below 2^35 blocks of 16 bytes, for which an attacker's advantage
+ * is at most 2^-57 (RFC 9001, B.1.1). ChaCha20-Poly1305 has no such bound. Of forged packets, 2^36
+ * against ChaCha20-Poly1305 and 2^52 against AES-GCM give that advantage (RFC 9001, 6.6). The 64
+ * bits of the counters last for thousands of years.
  */
-#define SEAL_PACKETS_MAX (1ull << 48)
+#define SEAL_KEY_PACKETS (1ull << 26)
 
 /* An offer has the bits of all ciphers that its sender can use. A connection has one cipher. */
 enum seal_cipher {
@@ -57,22 +58,24 @@ enum seal_cipher {
 	SEAL_CHACHA20_POLY1305 = 2,
 };
 
-/* The key of one direction, ready for use. */
+/* A key of one direction, ready for use. @number: the first is 0 */
 struct seal_key {
 	crypto_aead_aes256gcm_state aes;
 	uint8_t bytes[SEAL_KEY_BYTES];
+	uint64_t number;
 };
 
 /**
  * struct seal - the keys of a connection, and the counters of its packets
- * @out, @in: keys
+ * @out: the key for sending
+ * @in: the keys for receiving, each at its number modulo 2
  * @sent: counter of the last packet sent; the first is 1
  * @highest: counter accepted
  * @seen: a bit for each counter of the window, at the counter modulo SEAL_WINDOW
  * @forged: packets refused for their tag; @replayed: for their counter
  */
 struct seal {
-	struct seal_key out, in;
+	struct seal_key out, in[2];
 	enum seal_cipher cipher;
 	uint64_t sent, highest;
 	uint64_t seen[SEAL_WINDOW / 64];
@@ -101,7 +104,7 @@ void seal_init(struct seal *s, enum seal_cipher cipher, const uint8_t out[SEAL_K
  * @at: the RoCE packet is at @at + SEAL_HEADER_BYTES; there is room for the tag behind it
  * @size: of the RoCE packet
  *
- * Return: the size of the sealed packet; 0 if the key is used up.
+ * Return: the size of the sealed packet.
  */
 size_t seal_close(struct seal *s, uint32_t dest_qpn, uint8_t *at, size_t size);
 
@@ -110,6 +113,14 @@ bool seal_is_sealed(const uint8_t *bytes, size_t size);
 
 /** seal_dest_qpn() - the queue pair that a sealed packet names */
 uint32_t seal_dest_qpn(const uint8_t *bytes);
+
+/**
+ * seal_is_own() - has this end sealed a packet, and lately?
+ * @bytes: as a host quotes them that has refused the packet; overwritten
+ *
+ * Return: false if not, and if @bytes lack the packet's end.
+ */
+bool seal_is_own(const struct seal *s, uint8_t *bytes, size_t size);
 
 /**
  * seal_open() - check and decrypt a packet in place

@@ -98,10 +98,7 @@ bool far_seal_output(struct qp *qp, uint64_t now_ns)
 		send_packet(&f->path, size);
 		return true;
 	}
-	size = seal_close(&f->agree.seal, qp->attr.dest_qp_num, at, size);
-	if (!size)
-		return false;
-	send_sealed(&f->path, size);
+	send_sealed(&f->path, seal_close(&f->agree.seal, qp->attr.dest_qp_num, at, size));
 	count(sealed, 1);
 	return true;
 }

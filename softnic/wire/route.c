@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "softnic/control/config.h"
 #include "softnic/roce/qp.h"
 #include "softnic/seal/seal.h"
 #include "softnic/wire/socket.h"
@@ -32,12 +33,13 @@ static bool is_unicast(const struct in6_addr *at)
 
 /*
  * A power of two, as the path MTUs of RoCE are; 0 if even the smallest does not fit. Sealed packets
- * are the longest.
+ * are the longest, unless this end refuses to seal.
  */
 static uint32_t largest_payload(int link_mtu, bool is_ipv4)
 {
+	int extra = config_get()->value[OPTION_ENCRYPT] ? SEAL_EXTRA_BYTES : 0;
 	int room = link_mtu - (is_ipv4 ? IPV4_BYTES : IPV6_BYTES) - UDP_BYTES - ROCE_HEADERS_MAX -
-		   SEAL_EXTRA_BYTES;
+		   extra;
 	uint32_t mtu = ROCE_PAYLOAD_MAX;
 
 	while (mtu >= ROCE_MTU_MIN && (int)mtu > room)

@@ -173,14 +173,99 @@ static void check_forged_counter(void)
 	assert_true(opens(&b, &p));
 }
 
-static void check_end(void)
+/* As if all packets up to a counter had been sent and received. */
+static void skip_to(uint64_t counter)
 {
-	struct sealed p;
+	a.sent = b.highest = counter;
+	memset(b.seen, 0xff, sizeof(b.seen));
+}
 
-	a.sent = SEAL_PACKETS_MAX - 1;
+/* Both ends change keys between two packets, and forget old ones. Packets may cross the change. */
+static void check_key_change(void)
+{
+	struct seal_key first = a.out, second;
+	struct sealed sent[4], late;
+	int i;
+
+	skip_to(SEAL_KEY_PACKETS - 3);
+	for (i = 0; i < 4; i++)
+		close_text(&a, &sent[i]);
+	second = a.out;
+	assert_null(memmem(&a.out, sizeof(a.out), first.bytes, sizeof(first.bytes)));
+	for (i = 3; i >= 0; i--)
+		assert_true(opens(&b, &sent[i]));
+	for (i = 0; i < 4; i++)
+		assert_false(opens(&b, &sent[i]));
+	assert_memory_equal(b.in[1].bytes, second.bytes, sizeof(second.bytes));
+	skip_to(2 * SEAL_KEY_PACKETS - 2);
+	close_text(&a, &late);
+	close_text(&a, &sent[0]);
+	close_text(&a, &sent[1]);
+	assert_true(opens(&b, &sent[1]));
+	assert_true(opens(&b, &late));
+	assert_true(opens(&b, &sent[0]));
+	assert_null(memmem(&b, sizeof(b), first.bytes, sizeof(first.bytes)));
+	assert_memory_not_equal(a.out.bytes, second.bytes, sizeof(second.bytes));
+	assert_int_equal(b.forged, 0);
+}
+
+static void set_counter(struct sealed *p, uint64_t counter)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		p->bytes[SEAL_HEADER_BYTES - 1 - i] = (uint8_t)(counter >> 8 * i);
+}
+
+/* A forged packet of the next key, or of one far ahead, does not disturb packets of this one. */
+static void check_forged_key(void)
+{
+	static const uint64_t forged[] = { SEAL_KEY_PACKETS, 2 * SEAL_KEY_PACKETS, 1ull << 63 };
+	struct sealed p;
+	size_t i;
+
+	for (i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		close_text(&a, &p);
+		set_counter(&p, forged[i]);
+		assert_false(opens(&b, &p));
+		close_text(&a, &p);
+		assert_true(opens(&b, &p));
+	}
+	assert_int_equal(b.forged, i);
+	skip_to(SEAL_KEY_PACKETS - 1);
 	close_text(&a, &p);
 	assert_true(opens(&b, &p));
-	assert_int_equal(seal_close(&a, QPN, p.bytes, TEXT), 0);
+}
+
+static bool is_own(const struct seal *s, const struct sealed *p, size_t size)
+{
+	struct sealed copy = *p;
+
+	return seal_is_own(s, copy.bytes, size);
+}
+
+/* A host quotes a packet that it refuses. */
+static void check_own(void)
+{
+	struct sealed p, later;
+	int i;
+
+	close_text(&a, &p);
+	assert_true(is_own(&a, &p, p.size));
+	assert_false(is_own(&a, &p, p.size - 1));
+	assert_false(is_own(&a, &p, SEAL_EXTRA_BYTES));
+	assert_false(is_own(&b, &p, p.size));
+	set_counter(&p, 2);
+	assert_false(is_own(&a, &p, p.size));
+	set_counter(&p, 1);
+	for (i = 1; i < SEAL_WINDOW; i++)
+		close_text(&a, &later);
+	assert_true(is_own(&a, &p, p.size));
+	close_text(&a, &later);
+	assert_false(is_own(&a, &p, p.size));
+	assert_true(is_own(&a, &later, later.size));
+	close_text(&b, &p);
+	assert_false(is_own(&a, &p, p.size));
 }
 
 #define FOR_EACH(name, check)                  \
@@ -196,7 +281,9 @@ FOR_EACH(no_nonce_is_used_twice_and_no_packet_taken_twice, check_repeated)
 FOR_EACH(the_window_takes_each_packet_once, check_window)
 FOR_EACH(a_skipped_counter_may_still_come, check_skipped)
 FOR_EACH(a_forged_counter_changes_nothing, check_forged_counter)
-FOR_EACH(a_used_up_key_seals_nothing, check_end)
+FOR_EACH(an_end_knows_its_own_late_packets, check_own)
+FOR_EACH(keys_change_and_are_forgotten, check_key_change)
+FOR_EACH(a_packet_forged_for_a_later_key_changes_nothing, check_forged_key)
 
 static void test_this_host_has_a_cipher(void **state)
 {
@@ -217,7 +304,9 @@ int main(void)
 		cmocka_unit_test(test_the_window_takes_each_packet_once),
 		cmocka_unit_test(test_a_skipped_counter_may_still_come),
 		cmocka_unit_test(test_a_forged_counter_changes_nothing),
-		cmocka_unit_test(test_a_used_up_key_seals_nothing),
+		cmocka_unit_test(test_an_end_knows_its_own_late_packets),
+		cmocka_unit_test(test_keys_change_and_are_forgotten),
+		cmocka_unit_test(test_a_packet_forged_for_a_later_key_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

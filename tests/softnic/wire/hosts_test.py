@@ -228,6 +228,7 @@ class Hosts(unittest.TestCase):
 
     def test_a_killed_peer_is_missed_by_one_that_only_receives(self):
         self.pair("idle")
+        self.pair("idle", faults=SEALED)
 
     def test_packets_may_be_late(self):
         self.pair("rc", faults="packet_delay_us=2000,loss=0.5,reorder=5")
