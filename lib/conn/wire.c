@@ -30,13 +30,13 @@ static const char *state_of(struct ibv_qp *qp, uint8_t session[static WIRE_SESSI
 {
 	*can = 0;
 	pthread_once(&once, find_all);
-	return device.state ? device.state(qp, session, can) : NULL;
+	return qp && device.state ? device.state(qp, session, can) : NULL;
 }
 
 void weir_wire_ask(struct ibv_qp *qp)
 {
 	pthread_once(&once, find_all);
-	if (device.ask)
+	if (qp && device.ask)
 		device.ask(qp);
 }
 
@@ -56,6 +56,6 @@ void weir_wire_bind(struct weir_handshake_setup *setup)
 	if (!setup->qp)
 		return;
 	cipher = state_of(setup->qp, setup->session, &can);
-	setup->encrypts = can;
+	setup->encrypts = can && setup->key; /* without a key, nothing was asked for */
 	setup->is_encrypted = cipher && strcmp(cipher, "none");
 }

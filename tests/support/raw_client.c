@@ -8,7 +8,7 @@
 
 #include "lib/conn/address.h"
 #include "lib/base/clock.h"
-#include "lib/conn/endpoint.h"
+#include "lib/conn/proof.h"
 #include "lib/base/error.h"
 #include "tests/support/raw_client.h"
 
@@ -295,7 +295,7 @@ int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t sessi
 {
 	struct weir_handshake_setup setup = {
 		.key = key,
-		.service = { WIRE_MAGIC, be16toh(rdma_get_dst_port(raw->id)) },
+		.service.magic = WIRE_MAGIC,
 		.session_id = session_id,
 		.channel = channel,
 		.credits = RAW_CREDITS,
@@ -304,10 +304,9 @@ int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t sessi
 	size_t in_length, out_length;
 	int rc;
 
-	rc = weir_endpoint_query(raw->id, &setup.local, &setup.remote);
+	rc = weir_proof_setup(raw->id, true, &setup);
 	if (rc)
 		return rc;
-	weir_handshake_nonce(setup.nonce);
 	memcpy(setup.mux, raw->mux, sizeof(setup.mux));
 	weir_handshake_client(&raw->handshake, &setup, out, &out_length);
 	while (raw->handshake.state != WEIR_HANDSHAKE_DONE) {

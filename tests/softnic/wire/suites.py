@@ -25,6 +25,7 @@ import time
 SUITES = {"lib", "donor", "fs", "share", "unload", "python"}
 CONDITIONS = {
     "good": "",
+    "bad": "loss=1,duplicate=1,reorder=5,packet_delay_us=5000",
     "loss": "loss=1",
     "duplicates": "duplicate=1",
     "reorder": "reorder=5",
@@ -32,7 +33,7 @@ CONDITIONS = {
     "down": "",
 }
 DOWN_AFTER_S, DOWN_S = 2, 5
-SLOWER = {"good": 2, "delay": 8}  # than Meson's limit; other conditions: 4
+SLOWER = {"good": 2, "delay": 8, "bad": 8}  # than Meson's limit; other conditions: 4
 SKIPPED = 77
 
 # Tests that ask for what only programs of one host have, by way; the value is the reason.
@@ -52,7 +53,7 @@ NEAR_ONLY = {
 # Tests with both ends in one process, or with a donor that the test starts itself.
 ONE_HOST = re.compile(r"lib (mux|exchange|group|ece|dialer|unproven|unload|session|gone"
                       r"|volume failure|second|examples|tax|first|growth|pool)"
-                      r"|weir metrics|file system remote")
+                      r"|weir metrics|file system remote|donor ")
 
 
 class Lab:
