@@ -289,6 +289,7 @@ class Life(World):
         done = self.move("import", self.pool, "v", input=data)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.donors["b"][0].kill()
+        self.donors["b"][0].wait()
         process, line = self.start("b", listen=self.donors["b"][1])
         self.assertTrue(line.startswith("ready "), self.log("b"))
         self.until(lambda: "msg=rebuilt" in self.log("b"))
