@@ -44,10 +44,10 @@ enum {
  * are replaced: a key that leaks opens no earlier packets. A receiver keeps the key before the
  * current one for packets in disorder.
  *
- * The number keeps a key of AES-GCM below 2^35 blocks of 16 bytes, for which an attacker's advantage
- * is at most 2^-57 (RFC 9001, B.1.1). ChaCha20-Poly1305 has no such bound. Of forged packets, 2^36
- * against ChaCha20-Poly1305 and 2^52 against AES-GCM give that advantage (RFC 9001, 6.6). The 64
- * bits of the counters last for thousands of years.
+ * The number keeps a key of AES-GCM below 2^35 blocks of 16 bytes, for which an attacker's
+ * advantage is at most 2^-57 (RFC 9001, B.1.1). ChaCha20-Poly1305 has no such bound. Of forged
+ * packets, 2^36 against ChaCha20-Poly1305 and 2^52 against AES-GCM give that advantage (RFC 9001,
+ * 6.6). The 64 bits of the counters last for thousands of years.
  */
 #define SEAL_KEY_PACKETS (1ull << 26)
 

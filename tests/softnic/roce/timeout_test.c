@@ -34,7 +34,7 @@ static uint64_t wait_of_lost_write(void)
 	return roce_qp_deadline_ns(&a.qp) - a.now_ns;
 }
 
-static void test_before_a_measurement_the_programs_timeout_counts(void **state)
+static void test_unmeasured_the_programs_timeout_counts(void **state)
 {
 	(void)state;
 	assert_int_equal(wait_of_lost_write(), FIXTURE_TIMEOUT_NS);
@@ -122,7 +122,7 @@ static void test_early_packets_use_up_no_retries(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_before_a_measurement_the_programs_timeout_counts, setup),
+		cmocka_unit_test_setup(test_unmeasured_the_programs_timeout_counts, setup),
 		cmocka_unit_test_setup(test_short_round_trips_shorten_the_wait, setup),
 		cmocka_unit_test_setup(test_the_wait_has_bounds, setup),
 		cmocka_unit_test_setup(test_uneven_round_trips_lengthen_the_wait, setup),
