@@ -148,7 +148,9 @@ BUGS = [
     ("an incarnation that is out comes back", "core/pool/coordinator.c",
      "return s->map->donor[m->donor].incarnation == m->incarnation;", "return false;"),
     ("two members share a domain", "core/pool/placement.c",
-     "!domain_is_taken(map, group, replaced, donor);", "true;"),
+     "!is_member(group, replaced, donor) &&\n"
+     "\t       !domain_is_taken(map, group, replaced, donor);",
+     "!is_member(group, replaced, donor);"),
     ("a draining donor gets members", "core/pool/placement.c",
      " && !donor->is_draining &&", " &&"),
     ("load is not balanced", "core/pool/placement.c", "if (x != y)", "if (false)"),
