@@ -108,35 +108,16 @@ static int blk_resize(const char *cmd, int argc, char **argv)
 	if (status)
 		return status;
 	if (size_parse(argv[optind + 1], &bytes) || !bytes || bytes % 4096)
-		return usage_error(cmd, "%s: expected a multiple of 4096 bytes",
-				   argv[optind + 1]);
+		return usage_error(cmd, "%s: expected a multiple of 4096 bytes", argv[optind + 1]);
 	return resize(cmd, number, bytes);
 }
 
-static const struct {
-	const char *name;
-	int (*run)(const char *cmd, int argc, char **argv);
-} commands[] = {
+static const struct subcommand commands[] = {
 	{ "attach", blk_attach }, { "detach", blk_detach }, { "resize", blk_resize },
-	{ "list", blk_list },	  { "stat", blk_stat },
+	{ "list", blk_list },	  { "stat", blk_stat },	    { NULL, NULL },
 };
 
 int cmd_blk(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : "";
-	static char cmd[32];
-
-	if (!strcmp(name, "-h") || !strcmp(name, "--help")) {
-		fputs(help, stdout);
-		return EXIT_OK;
-	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (strcmp(name, commands[i].name))
-			continue;
-		snprintf(cmd, sizeof(cmd), "%s %s", argv[0], name);
-		argv[1] = cmd;
-		return commands[i].run(cmd, argc - 1, argv + 1);
-	}
-	return *name ? usage_error(argv[0], "no command '%s'", name) :
-		       usage_error(argv[0], "no COMMAND given");
+	return run_subcommand(commands, help, argc, argv);
 }

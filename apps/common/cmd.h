@@ -33,6 +33,23 @@ int cmd_key(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_lab(int argc, char **argv);
 
+/* A command below a command, as in "weir key add". */
+struct subcommand {
+	const char *name;
+	int (*run)(const char *cmd, int argc, char **argv);
+};
+
+/**
+ * run_subcommand() - run the command that argv[1] names
+ * @commands: ends with an entry without a name
+ * @help: printed for -h and --help
+ *
+ * The command gets "weir KEY ADD" as @cmd and as its argv[0].
+ *
+ * Return: its exit status; EXIT_USAGE if there is no such command.
+ */
+int run_subcommand(const struct subcommand *commands, const char *help, int argc, char **argv);
+
 /**
  * usage_error() - report an error in the command line
  * @cmd: argv[0] of the command: "weir ping"

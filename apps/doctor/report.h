@@ -13,7 +13,7 @@ struct finding {
 	const char *check;
 	enum verdict verdict;
 	char text[400]; /* the finding */
-	char remedy[400]; /* what to do; empty if nothing */
+	char remedy[400]; /* for the user; empty if there is none */
 };
 
 struct report {

@@ -100,7 +100,7 @@ static int write_list(const char *cmd, const char *path, const struct key_list *
 	return key_list_write(path, list, &error) ? failure(cmd, "%s", error.text) : 0;
 }
 
-/* Makes a key in the file @path, and an entry of it. */
+/* Writes a new key to the file @path, and fills @entry with it. */
 static int make_key(const char *cmd, const char *path, struct key_entry *entry)
 {
 	struct weir_error error;

@@ -42,30 +42,12 @@ static int key_new(const char *cmd, int argc, char **argv)
 	return EXIT_OK;
 }
 
-static const struct {
-	const char *name;
-	int (*run)(const char *cmd, int argc, char **argv);
-} commands[] = {
+static const struct subcommand commands[] = {
 	{ "new", key_new },	  { "add", key_add },	{ "rotate", key_rotate },
-	{ "revoke", key_revoke }, { "list", key_show },
+	{ "revoke", key_revoke }, { "list", key_show }, { NULL, NULL },
 };
 
 int cmd_key(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : "";
-	static char cmd[32];
-
-	if (!strcmp(name, "-h") || !strcmp(name, "--help")) {
-		fputs(help, stdout);
-		return EXIT_OK;
-	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (strcmp(name, commands[i].name))
-			continue;
-		snprintf(cmd, sizeof(cmd), "%s %s", argv[0], name);
-		argv[1] = cmd;
-		return commands[i].run(cmd, argc - 1, argv + 1);
-	}
-	return *name ? usage_error(argv[0], "no command '%s'", name) :
-		       usage_error(argv[0], "no COMMAND given");
+	return run_subcommand(commands, help, argc, argv);
 }

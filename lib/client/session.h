@@ -69,11 +69,11 @@ enum weir_session_state {
 /**
  * enum weir_session_driver - the thread that polls a session's completion queues
  *
- * With options.no_thread the WAITERS drive their session: one of them leads, and sleeps on epoll_fd
- * for all. Otherwise the session has a THREAD of its own. Sessions with WEIR_POLLING_SCQ share the
- * SCQ_THREAD of their completion queue. A session that closes is SCQ_LEAVING until that thread has
- * ended its turn: the thread begins no other, but still wakes waiters. A session that opens or is
- * CLOSED has only its WAITERS.
+ * With options.no_thread the WAITERS drive their session: one waiter sleeps on epoll_fd, and polls
+ * for the others. Otherwise the session has a THREAD of its own. Sessions with WEIR_POLLING_SCQ
+ * share the SCQ_THREAD of their completion queue. A session that closes is SCQ_LEAVING until that
+ * thread has ended its turn: the thread begins no other, but still wakes waiters. A session that
+ * opens or is CLOSED has only its WAITERS.
  */
 enum weir_session_driver {
 	WEIR_SESSION_WAITERS,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What the transport asks of its host: memory and receives. Memory is reached as by a near peer:
- * through this process's own entry among the peers, so that the same code checks keys, bounds and
+ * The memory and the receives of the transport's host. Memory is reached as by a near peer: through
+ * this process's own entry among the peers, so that the same code checks keys, bounds and
  * rights, and an unmapped page is an error and no crash.
  */
 #include <errno.h>

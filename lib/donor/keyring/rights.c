@@ -19,7 +19,7 @@ static unsigned int rights_for(const struct wire_control_request *request, bool 
 		return WEIR_RIGHT_REGIONS | WEIR_RIGHT_WRITE | (is_own ? 0 : WEIR_RIGHT_ADMIN);
 	case WIRE_REGION_LIST:
 		return WEIR_RIGHT_REGIONS;
-	case WIRE_REGION_CLOSE: /* what a client holds it may give back */
+	case WIRE_REGION_CLOSE: /* a client may give back all that it holds */
 	case WIRE_DONOR_INFO:
 		return 0;
 	default:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Test: core pool world; suites: core pool; timeout: 120 */
 /*
- * A pool in random interleavings: a store with versions, two coordinators with maps of any age,
- * donors that die, start again, lose their leases and are drained, and for each volume clients, one
- * after another, and donors that rebuild. The memory of the donors is modelled naively: for each
+ * A pool in random interleavings. The store has versions; two coordinators have maps of any age.
+ * Donors die, start again, lose their leases and are drained. Clients open each volume one after
+ * another, and donors rebuild it. The memory of the donors is modelled naively: for each
  * group and volume, the number of the last write, and the latest epoch that may write. A SERVING
  * member that is alive must have each completed write; a group may lose its data only with the
  * memory; and once all is calm, each group is whole.
