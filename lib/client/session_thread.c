@@ -164,5 +164,8 @@ void weir_session_thread_stop(struct weir_session *session)
 		weir_pump_kick(session);
 		pthread_join(session->thread, NULL);
 	}
+	/* A thread of shared queues still reads the driver of each of their sessions. */
+	weir_session_lock(session);
 	session->driver = WEIR_SESSION_WAITERS;
+	weir_session_unlock(session);
 }
