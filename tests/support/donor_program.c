@@ -2,7 +2,8 @@
 /*
  * A donor for the tests: donor LISTEN MEMORY [key=FILE]... [quota=BYTES] [clients=N]
  *
- * Prints its address, and ends on SIGTERM. The first byte of a message selects the action:
+ * Prints its address, and ends on SIGTERM. If the port is taken, it exits with EADDRINUSE. The
+ * first byte of a message selects the action:
  * 	e	answers with the same bytes
  * 	l	answers later, after 50 ms
  * 	n	does not answer while the client is there
@@ -11,6 +12,7 @@
  * 	s	remembers the sender, and answers; S sends "s" to that client, and answers
  * 	t	answers with the token of a region of its own, which begins with "donor's own"
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,7 +178,7 @@ int main(int argc, char **argv)
 	struct weir_error error;
 	sigset_t signals;
 	unsigned int i;
-	int signal;
+	int signal, rc;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails never stops the donor */
 	sigemptyset(&signals);
@@ -184,9 +186,10 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	if (argc < 3 || parse(argc, argv, &options, keys))
 		return 2;
-	if (weir_donor_open(&options, &donor, &error)) {
+	rc = weir_donor_open(&options, &donor, &error);
+	if (rc) {
 		fprintf(stderr, "%s\n", error.text);
-		return 1;
+		return rc == -EADDRINUSE ? EADDRINUSE : 1;
 	}
 	weir_donor_info(donor, &info, sizeof(info));
 	puts(info.address);

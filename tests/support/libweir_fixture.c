@@ -17,6 +17,10 @@
 #define CONNECT_SECONDS 60
 #define TALLY_SECONDS 60
 #define END_SECONDS 60 /* for a donor to end: a sanitizer on a busy machine takes long */
+/* Below the ports that systems choose: while a donor is down, nobody takes its port by chance. */
+#define PORT_MIN 16384
+#define PORTS 16384
+#define PORTS_OF_PROCESS 32
 
 extern char **environ;
 
@@ -72,26 +76,30 @@ const struct weir_key *fixture_key(void)
 	return key;
 }
 
-/* The donor prints its address once it listens. */
-static void read_address(int fd, char *address, size_t size)
+/* The donor prints its address once it listens. Return: whether it did before its end. */
+static bool read_address(int fd, char *address, size_t size)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 	ssize_t got;
 
 	assert_int_equal(poll(&pollfd, 1, WAIT_MS), 1);
 	got = read(fd, address, size - 1);
-	assert_true(got > 1);
+	if (got <= 1)
+		return false;
 	address[got - 1] = '\0'; /* the newline */
+	return true;
 }
 
-static void start_at(struct donor_process *donor, const char *listen, const char *memory,
+/* Return: whether the donor listens there; false if the port is taken. */
+static bool start_at(struct donor_process *donor, const char *listen, const char *memory,
 		     va_list list)
 {
 	const char *argv[ARGUMENTS_MAX] = { getenv("WEIR_TEST_DONOR"), listen, memory };
 	posix_spawn_file_actions_t actions;
 	const char *key = environment("WEIR_TEST_KEY", NULL);
 	char key_argument[256];
-	int argc = 3, fds[2];
+	int argc = 3, status, fds[2];
+	bool is_up;
 
 	assert_non_null(argv[0]);
 	if (key) {
@@ -110,30 +118,46 @@ static void start_at(struct donor_process *donor, const char *listen, const char
 			 0);
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
-	read_address(fds[0], donor->address, sizeof(donor->address));
+	is_up = read_address(fds[0], donor->address, sizeof(donor->address));
 	close(fds[0]);
+	if (is_up)
+		return true;
+	assert_int_equal(waitpid(donor->pid, &status, 0), donor->pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EADDRINUSE);
+	return false;
 }
 
+/* Another process may have one of these ports: pids repeat. */
 void donor_process_start(struct donor_process *donor, const char *memory, ...)
 {
+	static unsigned int next;
+	unsigned int tries, port;
+	bool is_up = false;
 	char listen[80];
 	va_list list;
 
-	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
-	va_start(list, memory);
-	start_at(donor, listen, memory, list);
-	va_end(list);
+	for (tries = 0; tries < PORTS_OF_PROCESS && !is_up; tries++) {
+		port = (unsigned int)getpid() * PORTS_OF_PROCESS + next++ % PORTS_OF_PROCESS;
+		snprintf(listen, sizeof(listen), "%s:%u", fixture_address(),
+			 PORT_MIN + port % PORTS);
+		va_start(list, memory);
+		is_up = start_at(donor, listen, memory, list);
+		va_end(list);
+	}
+	assert_true(is_up);
 }
 
 void donor_process_restart(struct donor_process *donor, const char *memory, ...)
 {
 	char listen[sizeof(donor->address)];
+	bool is_up;
 	va_list list;
 
 	snprintf(listen, sizeof(listen), "%s", donor->address);
 	va_start(list, memory);
-	start_at(donor, listen, memory, list);
+	is_up = start_at(donor, listen, memory, list);
 	va_end(list);
+	assert_true(is_up);
 }
 
 /* A hanging donor is reported long before the test's own silent timeout. */
