@@ -2,6 +2,7 @@
 /* The weir command: finds and runs the subcommand. */
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
+#include "apps/common/nearest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ static const struct cmd {
 };
 
 #define NR_CMDS (sizeof(cmds) / sizeof(cmds[0]))
+#define HELP_WORDS_MAX 3 /* weir help pool volume create */
 
 static int print_help(void)
 {
@@ -48,51 +50,13 @@ static int print_help(void)
 	return EXIT_OK;
 }
 
-/* Levenshtein's distance, of short words; a long @typed is far from all. */
-static size_t distance(const char *typed, const char *name)
-{
-	size_t row[16], above, here, length = strlen(name);
-
-	for (size_t i = 0; i <= length; i++)
-		row[i] = i;
-	for (; *typed; typed++) {
-		above = row[0]++;
-		for (size_t i = 1; i <= length; i++) {
-			here = above + (*typed != name[i - 1]);
-			above = row[i];
-			if (here > above + 1)
-				here = above + 1;
-			if (here > row[i - 1] + 1)
-				here = row[i - 1] + 1;
-			row[i] = here;
-		}
-	}
-	return row[length];
-}
-
-static const char *nearest_name(const char *typed)
-{
-	size_t least = 3; /* a distance of 3 resembles nothing */
-	const char *nearest = NULL;
-
-	for (size_t i = 0; i < NR_CMDS; i++) {
-		size_t far = distance(typed, cmds[i].name);
-
-		if (far >= least || far >= strlen(cmds[i].name))
-			continue;
-		least = far;
-		nearest = cmds[i].name;
-	}
-	return nearest;
-}
-
 static int unknown_command(const char *typed)
 {
-	const char *nearest = nearest_name(typed);
+	struct nearest nearest = nearest_begin(typed);
 
-	if (nearest)
-		return usage_error("weir", "no command '%s': did you mean '%s'?", typed, nearest);
-	return usage_error("weir", "no command '%s'", typed);
+	for (size_t i = 0; i < NR_CMDS; i++)
+		nearest_consider(&nearest, cmds[i].name);
+	return no_command("weir", typed, &nearest);
 }
 
 /* A failed write to standard output, as on a full disk, makes the command fail. */
@@ -123,17 +87,30 @@ static int run_named(int argc, char **argv)
 	return unknown_command(argv[1]);
 }
 
-/* 'weir help COMMAND' is 'weir COMMAND --help'. */
+/* 'weir help COMMAND' is 'weir COMMAND --help', and so is 'weir help COMMAND SUBCOMMAND'. */
 static int run_help(int argc, char **argv)
 {
 	static char help[] = "--help";
-	char *line[] = { argv[0], argc > 2 ? argv[2] : NULL, help, NULL };
+	char *line[HELP_WORDS_MAX + 3] = { argv[0] };
+	int words = argc - 2;
 
-	if (argc == 2)
+	if (!words)
 		return flush_and_end("weir", print_help());
-	if (argc > 3)
-		return usage_error("weir", "help takes one COMMAND");
-	return run_named(3, line);
+	if (words > HELP_WORDS_MAX)
+		return usage_error("weir", "help takes the words of one COMMAND");
+	for (int i = 0; i < words; i++)
+		line[1 + i] = argv[2 + i];
+	line[1 + words] = help;
+	return run_named(words + 2, line);
+}
+
+/* For shells' completion: see cmdline_parse(). */
+static int print_names(void)
+{
+	for (size_t i = 0; i < NR_CMDS; i++)
+		puts(cmds[i].name);
+	puts("help\n--help\n--version");
+	return EXIT_OK;
 }
 
 int main(int argc, char **argv)
@@ -149,6 +126,8 @@ int main(int argc, char **argv)
 		puts(WEIR_VERSION_TEXT);
 		return flush_and_end("weir", EXIT_OK);
 	}
+	if (!strcmp(name, "--complete"))
+		return flush_and_end("weir", print_names());
 	if (!*name)
 		return usage_error("weir", "no COMMAND given");
 	return run_named(argc, argv);

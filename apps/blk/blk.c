@@ -113,8 +113,9 @@ static int blk_resize(const char *cmd, int argc, char **argv)
 }
 
 static const struct subcommand commands[] = {
-	{ "attach", blk_attach }, { "detach", blk_detach }, { "resize", blk_resize },
-	{ "list", blk_list },	  { "stat", blk_stat },	    { NULL, NULL },
+	{ "attach", NULL, blk_attach }, { "detach", NULL, blk_detach },
+	{ "resize", NULL, blk_resize }, { "list", NULL, blk_list },
+	{ "stat", NULL, blk_stat },	{ NULL },
 };
 
 int cmd_blk(int argc, char **argv)

@@ -33,16 +33,16 @@ int cmd_key(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_lab(int argc, char **argv);
 
-/* A command below a command, as in "weir key add". */
+/* A command below a command, as in "weir key add"; with @part, as in "weir pool volume rm". */
 struct subcommand {
-	const char *name;
+	const char *name, *part;
 	int (*run)(const char *cmd, int argc, char **argv);
 };
 
 /**
- * run_subcommand() - run the command that argv[1] names
- * @commands: ends with an entry without a name
- * @help: printed for -h and --help
+ * run_subcommand() - run the command that argv[1] names, with argv[2] if it has a part
+ * @commands: ends with an entry without a name; those of one name stand together
+ * @help: printed for -h and --help, also after a name whose commands have parts
  *
  * The command gets "weir KEY ADD" as @cmd and as its argv[0].
  *
@@ -60,6 +60,11 @@ int run_subcommand(const struct subcommand *commands, const char *help, int argc
  * Return: EXIT_USAGE.
  */
 int usage_error(const char *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+struct nearest;
+
+/* The same for a command that does not exist. @nearest: a search among those that do. */
+int no_command(const char *cmd, const char *typed, const struct nearest *nearest);
 
 /**
  * failure() - report a failure

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/common/cmdline.h"
 #include "apps/common/cmd.h"
+#include "apps/common/nearest.h"
 #include "apps/common/number.h"
 #include "apps/config/settings.h"
 #include "apps/common/size.h"
@@ -308,6 +309,23 @@ static int apply_others(const struct cmdline *line, const char *cmd, const struc
 	return status;
 }
 
+/* After getopt's message about @word. getopt sets optopt to 0 if no option is so called. */
+static int unknown_option(const struct cmdline *line, const char *cmd, const char *word)
+{
+	struct nearest nearest;
+	char typed[64];
+
+	if (optopt || strncmp(word, "--", 2))
+		return usage_error(cmd, NULL);
+	snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	nearest = nearest_begin(typed);
+	for (const struct cmdline_option *option = line->options; option && option->name; option++)
+		nearest_consider(&nearest, option->name);
+	nearest_consider(&nearest, help_option.name);
+	return nearest.name ? usage_error(cmd, "did you mean '--%s'?", nearest.name) :
+			      usage_error(cmd, NULL);
+}
+
 /* Return: CMDLINE_PARSED, or an exit status after a message or --help. */
 static int collect(const struct cmdline *line, int argc, char **argv, struct given *given,
 		   size_t *count)
@@ -323,7 +341,7 @@ static int collect(const struct cmdline *line, int argc, char **argv, struct giv
 		if (value == 'h')
 			return print_help(line);
 		if (value == '?')
-			return usage_error(argv[0], NULL);
+			return unknown_option(line, argv[0], argv[optind - 1]);
 		option = line->options;
 		while (option_value(line, option) != value)
 			option++;

@@ -47,18 +47,3 @@ int size_parse(const char *text, uint64_t *bytes)
 	*bytes = (uint64_t)value;
 	return 0;
 }
-
-struct size_text size_format(uint64_t bytes)
-{
-	struct size_text size;
-	double value = (double)bytes;
-	int power = 0;
-
-	for (; value >= 1024 && units[power]; power++)
-		value /= 1024;
-	if (power)
-		snprintf(size.text, sizeof(size.text), "%.1f %ciB", value, units[power - 1]);
-	else
-		snprintf(size.text, sizeof(size.text), "%llu B", (unsigned long long)bytes);
-	return size;
-}

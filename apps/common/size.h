@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Parsing and formatting of sizes: "4G", "1.5 GiB". Powers of 1024. */
+/* Sizes that users type, such as "4G", and those that they read. Powers of 1024. */
 #ifndef WEIR_APPS_COMMON_SIZE_H
 #define WEIR_APPS_COMMON_SIZE_H
+
+#include "lib/base/size.h"
 
 #include <stdint.h>
 
@@ -14,11 +16,7 @@
  */
 int size_parse(const char *text, uint64_t *bytes);
 
-struct size_text {
-	char text[24];
-};
-
 /* Formats for people: "0 B", "4.0 KiB", "1.5 GiB". */
-struct size_text size_format(uint64_t bytes);
+#define size_format(bytes) weir_size_format(bytes)
 
 #endif

@@ -43,8 +43,8 @@ static int key_new(const char *cmd, int argc, char **argv)
 }
 
 static const struct subcommand commands[] = {
-	{ "new", key_new },	  { "add", key_add },	{ "rotate", key_rotate },
-	{ "revoke", key_revoke }, { "list", key_show }, { NULL, NULL },
+	{ "new", NULL, key_new },	{ "add", NULL, key_add },   { "rotate", NULL, key_rotate },
+	{ "revoke", NULL, key_revoke }, { "list", NULL, key_show }, { NULL },
 };
 
 int cmd_key(int argc, char **argv)

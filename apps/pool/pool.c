@@ -29,10 +29,7 @@ static const char help[] =
 	"                                    ~/.config/weir/pools/NAME or /etc/weir/pools/NAME\n\n"
 	"  -h, --help         this help; see also 'weir pool COMMAND --help'\n";
 
-static const struct {
-	const char *name, *part;
-	int (*run)(const char *cmd, int argc, char **argv);
-} commands[] = {
+static const struct subcommand commands[] = {
 	{ "create", NULL, pool_create },
 	{ "status", NULL, pool_status },
 	{ "donors", NULL, pool_donors },
@@ -43,6 +40,7 @@ static const struct {
 	{ "volume", "import", pool_volume_import },
 	{ "volume", "export", pool_volume_export },
 	{ "volume", "rm", pool_volume_rm },
+	{ NULL },
 };
 
 int pool_session_open(struct pool_session *session, const char *cmd, const char *pool)
@@ -93,41 +91,7 @@ const char *pool_donor_state(const struct weir_pool_map *map, uint16_t donor)
 	return d->is_draining ? "draining" : "up";
 }
 
-/* Runs command @i, whose name is of @words words. */
-static int run_command(size_t i, int words, int argc, char **argv)
-{
-	static char cmd[48];
-
-	snprintf(cmd, sizeof(cmd), "%s %s%s%s", argv[0], commands[i].name,
-		 commands[i].part ? " " : "", commands[i].part ? commands[i].part : "");
-	argv[words] = cmd;
-	return commands[i].run(cmd, argc - words, argv + words);
-}
-
 int cmd_pool(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : "", *part = argc > 2 ? argv[2] : "";
-	bool has_name = false;
-
-	if (!strcmp(name, "-h") || !strcmp(name, "--help")) {
-		fputs(help, stdout);
-		return EXIT_OK;
-	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (strcmp(name, commands[i].name))
-			continue;
-		has_name = true;
-		if (!commands[i].part || !strcmp(part, commands[i].part))
-			return run_command(i, commands[i].part ? 2 : 1, argc, argv);
-	}
-	if (has_name && (!strcmp(part, "-h") || !strcmp(part, "--help"))) {
-		fputs(help, stdout);
-		return EXIT_OK;
-	}
-	if (has_name)
-		return usage_error(argv[0],
-				   "no command '%s %s': expected create, list, import, export or "
-				   "rm", name, part);
-	return *name ? usage_error(argv[0], "no command '%s'", name) :
-		       usage_error(argv[0], "no COMMAND given");
+	return run_subcommand(commands, help, argc, argv);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "lib/base/size.h"
 #include "lib/base/error.h"
 
 static const struct {
@@ -70,17 +71,17 @@ int weir_error_set_memlock(struct weir_error *error, const char *what, size_t by
 	struct rlimit limit;
 
 	if (status != -ENOMEM && status != -EAGAIN && status != -EPERM)
-		return weir_error_set(error, status, "cannot register %s (%zu bytes): %s", what,
-				      bytes, strerrordesc_np(-status));
+		return weir_error_set(error, status, "cannot register %s (%s): %s", what,
+				      weir_size_format(bytes).text, strerrordesc_np(-status));
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return weir_error_set(error, -ENOMEM,
-				      "cannot register %s (%zu bytes): not enough memory", what,
-				      bytes);
+				      "cannot register %s (%s): not enough memory", what,
+				      weir_size_format(bytes).text);
 	return weir_error_set(
 		error, -ENOMEM,
-		"cannot register %s (%zu bytes): the locked-memory limit is %llu bytes; "
+		"cannot register %s (%s): the locked-memory limit is %s; "
 		"raise it with 'ulimit -l' or LimitMEMLOCK=",
-		what, bytes, (unsigned long long)limit.rlim_cur);
+		what, weir_size_format(bytes).text, weir_size_format(limit.rlim_cur).text);
 }
 
 /* Soft-RoCE reports LOC_QP_OP_ERR when a packet cannot be sent, for example with the link down. */

@@ -14,6 +14,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "lib/base/size.h"
 #include "lib/donor/arena.h"
 #include "lib/base/error.h"
 #include "lib/base/huge_map.h"
@@ -90,9 +91,9 @@ int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 	if (!sysinfo(&system) && length > (uint64_t)system.totalram * system.mem_unit)
 		return weir_error_set(
 			error, -ENOMEM,
-			"cannot lend %llu bytes: this machine has %llu bytes of memory",
-			(unsigned long long)length,
-			(unsigned long long)system.totalram * system.mem_unit);
+			"cannot lend %s: this machine has %s of memory",
+			weir_size_format(length).text,
+			weir_size_format((uint64_t)system.totalram * system.mem_unit).text);
 	length = round_up(length, WEIR_ARENA_PAGE);
 	all = extent_new(NULL, length);
 	if (!all)
@@ -100,8 +101,8 @@ int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 	all->addr = map_memory(arena, length, want_huge);
 	if (!all->addr) {
 		free(all);
-		return weir_error_set(error, -ENOMEM, "cannot map %llu bytes to lend: %s",
-				      (unsigned long long)length, strerror(errno));
+		return weir_error_set(error, -ENOMEM, "cannot map %s to lend: %s",
+				      weir_size_format(length).text, strerror(errno));
 	}
 	arena->base = all->addr;
 	arena->length = length;
@@ -270,8 +271,8 @@ int weir_arena_reserve(struct weir_arena *arena, struct weir_error *error)
 				 -posix_fallocate(arena->fd, 0, (off_t)arena->length);
 
 	if (rc)
-		return weir_error_set(error, -ENOMEM, "cannot reserve %llu bytes to lend: %s",
-				      (unsigned long long)arena->length, strerror(-rc));
+		return weir_error_set(error, -ENOMEM, "cannot reserve %s to lend: %s",
+				      weir_size_format(arena->length).text, strerror(-rc));
 	arena->is_reserved = true;
 	return 0;
 }

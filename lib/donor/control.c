@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/size.h"
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
 #include "lib/donor/keyring/keyring.h"
@@ -205,10 +206,10 @@ static int end_wait(struct weir_region_table *region_table, struct weir_lent_reg
 		return weir_region_table_hold(region_table, wait->account, lent, wait->flags,
 					      &reply->region, &reply->error);
 	return weir_error_set(&reply->error, lent->status == -ECANCELED ? -ENOENT : lent->status,
-			      "the donor cannot supply %llu bytes: %llu of %llu are lent",
-			      (unsigned long long)lent->length,
-			      (unsigned long long)region_table->arena->taken,
-			      (unsigned long long)region_table->arena->limit);
+			      "the donor cannot supply %s: %s of %s are lent",
+			      weir_size_format(lent->length).text,
+			      weir_size_format(region_table->arena->taken).text,
+			      weir_size_format(region_table->arena->limit).text);
 }
 
 /* The creator's wait is the first: if it fails, so do all others. */

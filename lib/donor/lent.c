@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/base/size.h"
 #include "lib/base/error.h"
 #include "lib/donor/lent.h"
 
@@ -64,10 +65,10 @@ int weir_lent_explain_no_extent(const struct weir_region_table *region_table, ui
 				int rc, struct weir_error *error)
 {
 	return weir_error_set(error, rc,
-			      "the donor has no %llu bytes in a row: %llu of %llu are lent",
-			      (unsigned long long)length,
-			      (unsigned long long)region_table->arena->taken,
-			      (unsigned long long)region_table->arena->limit);
+			      "the donor has no %s in a row: %s of %s are lent",
+			      weir_size_format(length).text,
+			      weir_size_format(region_table->arena->taken).text,
+			      weir_size_format(region_table->arena->limit).text);
 }
 
 static void lent_list_add(struct weir_region_table *region_table, struct weir_lent_region *lent)
@@ -103,10 +104,10 @@ int weir_lent_new(struct weir_region_table *region_table, unsigned int tenant, c
 	if (length > region_table->key_bytes_max ||
 	    region_table->keys[tenant].bytes > region_table->key_bytes_max - length)
 		return weir_error_set(error, -EDQUOT,
-				      "%llu bytes are over this key's limit: %llu of %llu used",
-				      (unsigned long long)length,
-				      (unsigned long long)region_table->keys[tenant].bytes,
-				      (unsigned long long)region_table->key_bytes_max);
+				      "%s is over this key's limit: %s of %s used",
+				      weir_size_format(length).text,
+				      weir_size_format(region_table->keys[tenant].bytes).text,
+				      weir_size_format(region_table->key_bytes_max).text);
 	lent = calloc(1, sizeof(*lent));
 	if (!lent)
 		return weir_error_set(error, -ENOMEM, "the donor is out of memory");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/size.h"
 #include "lib/base/error.h"
 #include "lib/donor/lent.h"
 
@@ -228,18 +229,19 @@ static int check_quota(const struct weir_region_table *region_table,
 
 	if (length > budget->bytes_max || budget->bytes > budget->bytes_max - length)
 		return weir_error_set(error, -EDQUOT,
-				      "%llu bytes are over this key's quota: %llu of %llu used",
-				      (unsigned long long)length, (unsigned long long)budget->bytes,
-				      (unsigned long long)budget->bytes_max);
+				      "%s is over this key's quota: %s of %s used",
+				      weir_size_format(length).text,
+				      weir_size_format(budget->bytes).text,
+				      weir_size_format(budget->bytes_max).text);
 	if (account->nr_charged >= WEIR_REGION_HOLDS_MAX)
 		return weir_error_set(error, -EDQUOT, "this client has created %u regions already",
 				      WEIR_REGION_HOLDS_MAX);
 	if (length <= account->quota && used <= account->quota - length)
 		return 0;
 	return weir_error_set(error, -EDQUOT,
-			      "%llu bytes are over this client's quota: %llu of %llu used",
-			      (unsigned long long)length, (unsigned long long)used,
-			      (unsigned long long)account->quota);
+			      "%s is over this client's quota: %s of %s used",
+			      weir_size_format(length).text, weir_size_format(used).text,
+			      weir_size_format(account->quota).text);
 }
 
 int weir_region_table_create(struct weir_region_table *region_table,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Completion of the weir command for bash. The commands tell their options and values themselves:
-# 'weir COMMAND --complete [OPTION]', and --help for those of weir lab.
+# Completion of the weir command for bash. The command tells its words, options and values itself:
+# 'weir --complete', 'weir COMMAND --complete [OPTION]', and --help for those of weir lab.
 
 # Prints the words that follow weir and name a command: "perf exchange", "lab net up".
 _weir_command()
@@ -10,7 +10,7 @@ _weir_command()
 	case "${words[*]:0:2}" in
 	"lab net") printf '%s\n' "${words[@]:0:3}" ;;
 	"pool volume") printf '%s\n' "${words[@]:0:3}" ;;
-	lab* | blk* | pool* | "perf exchange") printf '%s\n' "${words[@]:0:2}" ;;
+	lab* | blk* | pool* | "perf exchange" | "perf volume") printf '%s\n' "${words[@]:0:2}" ;;
 	*) printf '%s\n' "${words[@]:0:1}" ;;
 	esac
 }
@@ -21,6 +21,12 @@ _weir_options()
 	lab) "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | grep -o -e '--[a-z][a-z-]*' | sort -u ;;
 	*) "${COMP_WORDS[0]}" "$@" --complete 2>/dev/null ;;
 	esac
+}
+
+# Prints the words that may follow the words of a command, without options.
+_weir_words()
+{
+	"${COMP_WORDS[0]}" "$@" --complete 2>/dev/null | grep -v '^-'
 }
 
 # Prints the values of an option, or the name of its argument: "FILE".
@@ -44,20 +50,17 @@ _weir_arguments()
 	run) compgen -c -- "$cur" ;;
 	share | top | metrics | trace | fault | doctor) ;;
 	config) compgen -W "check show" -- "$cur" ;;
-	help) compgen -W "$weir_commands" -- "$cur" ;;
+	help) compgen -W "$(_weir_words)" -- "$cur" ;;
 	lab) compgen -W "list run report what-if calibrate hunt net" -- "$cur" ;;
 	"lab run") compgen -W "$("${COMP_WORDS[0]}" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur" ;;
 	"lab net") compgen -W "up run link split status down" -- "$cur" ;;
 	lab*) ;;
-	blk) compgen -W "attach detach resize list stat" -- "$cur" ;;
+	blk | key | pool | "pool volume") compgen -W "$(_weir_words "$@")" -- "$cur" ;;
 	"blk attach") compgen -A hostname -- "$cur" ;;
 	blk*) compgen -W "$(cd /dev && compgen -G 'weir[0-9]*')" -- "$cur" ;;
-	pool) compgen -W "create status donors drain volume" -- "$cur" ;;
-	"pool volume") compgen -W "create list rm" -- "$cur" ;;
 	pool*) compgen -W "file: etcd:http:// $(cd "${WEIR_POOLS-/etc/weir/pools}" 2>/dev/null && ls)" -- "$cur" ;;
-	key) compgen -W "new add rotate revoke list" -- "$cur" ;;
 	key*) compgen -f -- "$cur" ;;
-	perf) ((COMP_CWORD == 2)) && compgen -W exchange -- "$cur"; compgen -A hostname -- "$cur" ;;
+	perf) ((COMP_CWORD == 2)) && compgen -W "exchange volume" -- "$cur"; compgen -A hostname -- "$cur" ;;
 	mount) compgen -A hostname -- "$cur"; compgen -d -- "$cur" ;;
 	*) compgen -A hostname -- "$cur" ;;
 	esac
@@ -66,10 +69,9 @@ _weir_arguments()
 _weir()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command values
-	local weir_commands="serve lend mount blk pool share top run ping perf stat metrics trace fault doctor lab config key help"
 
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "$weir_commands --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" --complete 2>/dev/null)" -- "$cur")
 		return
 	fi
 	mapfile -t command < <(_weir_command)

@@ -67,6 +67,15 @@ class Help(unittest.TestCase):
             self.assertEqual(weir("help", name).stdout, weir(name, "--help").stdout, name)
 
 
+    def test_help_of_a_command_below_a_command_is_that_commands(self):
+        for words in (("pool", "create"), ("pool", "volume", "rm"), ("key", "add"),
+                      ("blk", "attach"), ("perf", "exchange")):
+            self.assertEqual(weir("help", *words).stdout, weir(*words, "--help").stdout, words)
+            self.assertIn(" ".join(words), weir("help", *words).stdout)
+        for words in (("frobnicate",), ("pool", "frobnicate"), ("a", "b", "c", "d")):
+            self.assertEqual(weir("help", *words).returncode, 2, words)
+
+
 class Completion(unittest.TestCase):
     """The words that bash offers where the cursor is after the last word."""
 
@@ -85,11 +94,16 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("blk", "at"), {"attach"})
         self.assertEqual(self.offered("pool", "dr"), {"drain"})
         self.assertEqual(self.offered("pool", "volume", "l"), {"list"})
-        self.assertIn("exchange", self.offered("perf", ""))
+        self.assertLessEqual({"exchange", "volume"}, self.offered("perf", ""))
+        self.assertLessEqual({"create", "rebalance"}, self.offered("pool", ""))
+        self.assertLessEqual({"import", "export"}, self.offered("pool", "volume", ""))
+        self.assertLessEqual({"rotate", "list"}, self.offered("key", ""))
+        self.assertLessEqual({"ping", "pool"}, self.offered("help", "p"))
 
     def test_options_are_those_of_the_command_and_its_subcommand(self):
         for words, some, other in ((("perf",), "--preset", "--members"),
                                    (("perf", "exchange"), "--members", "--preset"),
+                                   (("perf", "volume"), "--depth", "--members"),
                                    (("blk", "attach"), "--replicas", "--op"),
                                    (("pool", "create"), "--lease", "--scheme"),
                                    (("pool", "volume", "create"), "--scheme", "--lease"),
@@ -120,6 +134,22 @@ class BadInput(unittest.TestCase):
             self.assertIn(f"did you mean '{meant}'?", weir(typed).stderr)
         for typed in ("frobnicate", "xx", "y" * 5000, "-"):
             self.assertNotIn("did you mean", weir(typed).stderr)
+
+    def test_a_word_or_option_that_resembles_another_is_answered_with_the_other(self):
+        for typed, meant in ((("pool", "volme", "x"), "volume"), (("key", "ad"), "add"),
+                             (("pool", "volume", "exprot"), "export"), (("blk", "lits"), "list"),
+                             (("serve", "--memroy", "1G"), "--memory"),
+                             (("serve", "--memroy=1G"), "--memory"),
+                             (("perf", "exchange", "--membres=3"), "--members"),
+                             (("doctor", "--hlep"), "--help")):
+            done = weir(*typed)
+            self.assertEqual(done.returncode, 2, typed)
+            self.assertIn(f"did you mean '{meant}'?", done.stderr, typed)
+        for typed in (("pool", "frobnicate"), ("pool", "volume"), ("serve", "--frobnicate"),
+                      ("serve", "-Z"), ("serve", "--memory"), ("ping", "--" + "y" * 5000)):
+            done = weir(*typed)
+            self.assertEqual(done.returncode, 2, typed)
+            self.assertNotIn("did you mean", done.stderr, typed)
 
     def test_usage_errors_exit_with_2_and_say_where_help_is(self):
         for args in (

@@ -125,7 +125,10 @@ static void a_bad_value_is_refused_with_the_good_ones(void **state)
 		{ "-c red wall", "paint: --colour red: expected green or blue\n" },
 		{ "--colour= wall", "paint: --colour : expected green or blue\n" },
 		{ "--first x wall", "paint: --first x: expected anything but x\n" },
-		{ "--wett wall", "paint: unrecognized option '--wett'\n" },
+		{ "--wett wall", "paint: unrecognized option '--wett'\n"
+				"paint: did you mean '--wet'?\n" },
+		{ "--dry wall", "paint: unrecognized option '--dry'\n" },
+		{ "-W wall", "paint: invalid option -- 'W'\n" },
 		{ "wall --name", "paint: option '--name' requires an argument\n" },
 		{ "--wet", "paint: expected: WALL [WALL]\n" },
 		{ "a b c", "paint: expected: WALL [WALL]\n" },

@@ -70,6 +70,9 @@ class Serve(unittest.TestCase):
         status, err = run("--listen", "127.0.0.1:0", "--memory", "1T")
         self.assertEqual(status, 1)
         self.assertRegex(err, r"cannot reserve 1\.0 TiB: .* allow [\d.]+ [KMG]iB: use --no-reserve")
+        status, err = run("--listen", "127.0.0.1:0", "--memory", "900T", "--no-reserve")
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"cannot lend 900\.0 TiB: this machine has [\d.]+ [MGT]iB of memory")
 
     def test_reserved_memory_is_there_from_the_start(self):
         for options, least, most in (([], 64 << 20, 1 << 40), (["--no-reserve"], 0, 63 << 20)):
