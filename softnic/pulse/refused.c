@@ -12,6 +12,7 @@
 #include "softnic/wire/far.h"
 #include "softnic/wire/mad.h"
 #include "softnic/pulse/lost.h"
+#include "softnic/pulse/neighbor.h"
 #include "softnic/pulse/refused.h"
 
 enum { QUOTED_MAX = 1024, OPCODE_AT = 0, QPN_AT = 5, PSN_AT = 9 };
@@ -116,6 +117,7 @@ static void take(const struct quoted *q)
 {
 	if (q->size < ROCE_BTH_BYTES)
 		return;
+	neighbor_refused(&q->to);
 	if (read_24(q->bytes + QPN_AT) == MAD_QPN) {
 		mad_refused(&q->to, q->bytes, q->size);
 		return;
@@ -158,7 +160,10 @@ void refused_take(int fd)
 		if (n < 0)
 			return;
 		q.size = (size_t)n;
-		q.to = (struct wire_address){ .port = ntohs(to.sin6_port) };
+		q.to = (struct wire_address){
+			.port = ntohs(to.sin6_port),
+			.ifindex = to.sin6_scope_id,
+		};
 		memcpy(q.to.gid.raw, &to.sin6_addr, sizeof(q.to.gid.raw));
 		if (is_port_unreachable(&m))
 			take(&q);

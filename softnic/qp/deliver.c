@@ -95,8 +95,10 @@ static int send_datagram(struct qp *qp, const struct send_wqe *wqe)
 
 	if (wqe->length > SOFTNIC_DATAGRAM_MAX)
 		return IBV_WC_LOC_LEN_ERR;
-	if (av->is_far)
+	if (av->is_far) {
+		qp->to = NULL; /* no queue pair of this host to wait for */
 		return far_send_datagram(qp, wqe, av);
+	}
 	if (wqe->ud.qpn == MCAST_QPN && ah_is_multicast(&av->dgid))
 		return send_to_group(qp, wqe, &av->dgid);
 	qp->to = remote_qp_get(qp, wqe->ud.qpn);

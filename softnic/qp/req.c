@@ -4,6 +4,7 @@
  * fence needs no code. A stalled WR waits for the timer, see retry.c.
  */
 #include "deliver.h"
+#include "softnic/pulse/neighbor.h"
 #include "unreliable.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/wire/far.h"
@@ -134,6 +135,9 @@ static void step_wqe(struct qp *qp)
 		break;
 	case RESP_LATER:
 		retry_after(qp, qp->faults.begin_ns - softnic_loop_now_ns());
+		break;
+	case RESP_ASKED:
+		retry_after(qp, NEIGHBOR_WAIT_NS);
 		break;
 	case RESP_BUSY:
 		retry_atomic_busy(qp);

@@ -16,6 +16,7 @@ enum {
 	RESP_BUSY = -4, /* another initiator executes an atomic */
 	RESP_LATER = -5, /* a fault delays the WR */
 	RESP_DROPPED = -6, /* the target does not accept the message; UC and UD only */
+	RESP_ASKED = -7, /* the port of a softnic on another host is being found out */
 };
 
 enum { RESP_BYTES_MAX = 1 << 20 }; /* per step */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "softnic/pulse/neighbor.h"
 #include "softnic/qp/req.h"
 #include "softnic/qp/resp.h"
 #include "softnic/qp/sq.h"
@@ -252,11 +253,29 @@ static void post_all(struct qp *qp)
 	}
 }
 
+/* The sender of UC gets no answers from which to learn the port. Returns false: try later. */
+static bool finds_port(struct qp *qp)
+{
+	struct far *f = qp->far;
+	uint16_t port;
+
+	f->is_asking = false;
+	if (f->is_known || qp->ibv.qp_type != IBV_QPT_UC || f->posted == qp->sq.done)
+		return true;
+	port = neighbor_port(&f->path, qp->attr.dest_qp_num);
+	f->is_asking = !port;
+	if (port)
+		f->path.to.port = port;
+	return port;
+}
+
 static void transmit(struct qp *qp)
 {
 	uint64_t now_ns = softnic_loop_now_ns();
 	uint32_t left = PACKETS_MAX;
 
+	if (!finds_port(qp))
+		return;
 	send_begin();
 	if (far_seal_may_send(qp))
 		while (left && far_seal_output(qp, now_ns))

@@ -35,6 +35,7 @@
  * @is_kept: the transport gave @receive back: it is the next to be taken. A taken receive of a
  *	failed queue pair stays taken, and is flushed as such.
  * @grh_flags: IBV_WC_GRH and RECV_IPV4 of the datagram being received
+ * @is_asking: packets of UC wait until the port of @path is known
  * @is_lost: the peer's process has ended, or its host
  * @armed_ns: deadline of qp->timer, or ROCE_NEVER
  * @counted: what the process's counters have of the transport's
@@ -43,7 +44,7 @@
 struct far {
 	struct roce_qp roce;
 	struct wire_path path;
-	bool is_known, is_lost;
+	bool is_known, is_asking, is_lost;
 	struct agree agree;
 	uint32_t posted;
 	struct shm_peer *self;
@@ -112,7 +113,7 @@ void far_complete(struct qp *qp);
  * far_send_datagram() - send the datagram at the head of the send queue
  * @av: of its address handle
  *
- * Return: enum ibv_wc_status.
+ * Return: enum ibv_wc_status, or RESP_ASKED: nothing is sent yet.
  */
 int far_send_datagram(struct qp *qp, const struct send_wqe *wqe, const struct av *av);
 

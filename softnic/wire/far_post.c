@@ -5,6 +5,8 @@
 #include <errno.h>
 
 #include "softnic/verbs/ah.h"
+#include "softnic/pulse/neighbor.h"
+#include "softnic/qp/resp.h"
 #include "softnic/qp/sq.h"
 #include "softnic/tap/peers.h"
 #include "softnic/wire/far.h"
@@ -69,7 +71,7 @@ int far_post(struct qp *qp, uint64_t path)
 int far_send_datagram(struct qp *qp, const struct send_wqe *wqe, const struct av *av)
 {
 	struct far *f = qp->far;
-	const struct wire_path path = far_path(av);
+	struct wire_path path = far_path(av);
 	struct roce_completion c = { .status = ROCE_LOC_LEN };
 	uint64_t unused;
 	size_t size;
@@ -78,6 +80,9 @@ int far_send_datagram(struct qp *qp, const struct send_wqe *wqe, const struct av
 		return IBV_WC_SUCCESS; /* lost: this process has no sockets */
 	if (wqe->length > av->mtu)
 		return IBV_WC_LOC_LEN_ERR;
+	path.to.port = neighbor_port(&path, wqe->ud.qpn);
+	if (!path.to.port)
+		return RESP_ASKED;
 	f->posted = qp->sq.done;
 	if (far_post(qp, 0))
 		return IBV_WC_LOC_QP_OP_ERR;

@@ -4,6 +4,7 @@
  * leaves the timer as it is: when the timer expires too early, it is armed again.
  */
 #include "softnic/pulse/lost.h"
+#include "softnic/pulse/neighbor.h"
 #include "softnic/wire/far.h"
 #include "softnic/wire/far_timer.h"
 
@@ -47,6 +48,8 @@ void far_timer_set(struct qp *qp)
 
 	if (far_is_connected(qp) && agree_deadline_ns(&f->agree) < deadline_ns)
 		deadline_ns = agree_deadline_ns(&f->agree);
+	if (f->is_asking && softnic_loop_now_ns() + NEIGHBOR_WAIT_NS < deadline_ns)
+		deadline_ns = softnic_loop_now_ns() + NEIGHBOR_WAIT_NS;
 	if (deadline_ns >= f->armed_ns)
 		return;
 	now_ns = softnic_loop_now_ns();

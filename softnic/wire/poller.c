@@ -5,6 +5,7 @@
  * else, such as a byte of its memory. A timer finds a program that just stopped polling.
  */
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "softnic/loop/fork.h"
 #include "softnic/loop/loop.h"
@@ -86,6 +87,19 @@ void poller_rest(void)
 		return;
 	poller.tries = 0;
 	watch(true);
+	pthread_mutex_unlock(&poller.lock);
+}
+
+/* The thread that ends the process may have interrupted the lock's holder: no wait for ever. */
+__attribute__((destructor)) static void leave_port(void)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec++;
+	if (load_acquire(&wire.roce) < 0 || pthread_mutex_timedlock(&poller.lock, &end))
+		return;
+	receive_leave();
 	pthread_mutex_unlock(&poller.lock);
 }
 

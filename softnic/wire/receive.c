@@ -21,6 +21,7 @@
 #include "softnic/wire/mad.h"
 #include "softnic/wire/passed.h"
 #include "softnic/wire/receive.h"
+#include "softnic/pulse/neighbor.h"
 #include "softnic/pulse/refused.h"
 #include "softnic/wire/send.h"
 #include "softnic/wire/socket.h"
@@ -29,6 +30,7 @@ enum {
 	MESSAGES = 16, /* per call */
 	MESSAGE_BYTES = 1 << 16,
 	ROUNDS_MAX = 4, /* then other descriptors have their turn */
+	LEAVE_ROUNDS_MAX = 1000,
 };
 
 struct message {
@@ -39,6 +41,8 @@ struct message {
 		struct cmsghdr align;
 	} control;
 };
+
+static bool is_leaving;
 
 /* Under receive_lock. */
 static struct {
@@ -146,8 +150,11 @@ static bool is_intact(const struct wire_packet *p)
 	return roce_icrc_is_right(&flow, p->bytes, p->size);
 }
 
-/* A sealed packet's tag covers more than the ICRC. Returns whether the packet is dealt with. */
-static bool take_sealed(const struct wire_packet *p)
+/*
+ * What only a softnic sends, to a softnic's own port. A sealed packet's tag covers more than the
+ * ICRC. Returns whether the packet is dealt with.
+ */
+static bool take_of_softnic(const struct wire_packet *p)
 {
 	if (p->to.port == WIRE_ROCE_PORT)
 		return false;
@@ -155,6 +162,8 @@ static bool take_sealed(const struct wire_packet *p)
 		far_input_sealed(p);
 	else if (agree_is_message(p->bytes, p->size) && is_intact(p))
 		far_input_message(p);
+	else if (neighbor_is_message(p->bytes, p->size) && is_intact(p))
+		neighbor_take(p);
 	else
 		return false;
 	capture_packet(&p->from, &p->to, p->bytes, p->size);
@@ -167,11 +176,15 @@ static void take_packet(struct wire_packet *p)
 	uint32_t slot;
 
 	unwrap(p);
-	if (take_sealed(p))
+	if (!is_leaving && take_of_softnic(p))
 		return;
 	if (roce_packet_decode(&decoded, p->bytes, p->size) != ROCE_ACCEPTED)
 		return;
 	slot = decoded.dest_qpn >> SOFTNIC_QP_INDEX_BITS;
+	if (is_leaving) {
+		receive_pass_on(p, slot);
+		return;
+	}
 	if (slot == nic.slot)
 		capture_packet(&p->from, &p->to, p->bytes, p->size);
 	if (decoded.dest_qpn == MAD_QPN) {
@@ -204,6 +217,28 @@ static void take_message(struct mmsghdr *h, uint16_t port)
 		p.size = each;
 		take_packet(&p);
 	}
+}
+
+/*
+ * The kernel gives no flow to a connected socket of the group, except that of its peer. The port of
+ * this process may hold packets that other processes have passed on: they are its own.
+ */
+void receive_leave(void)
+{
+	const struct sockaddr_in6 nobody = {
+		.sin6_family = AF_INET6,
+		.sin6_addr = IN6ADDR_LOOPBACK_INIT,
+		.sin6_port = htons(WIRE_ROCE_PORT),
+	};
+	uint32_t rounds = LEAVE_ROUNDS_MAX;
+
+	if (wire_socket(WIRE_ROCE_PORT) < 0 ||
+	    connect(wire.roce, (const struct sockaddr *)&nobody, sizeof(nobody)) < 0)
+		return;
+	is_leaving = true;
+	while (receive_batch(WIRE_ROCE_PORT) && --rounds)
+		;
+	is_leaving = false;
 }
 
 bool receive_batch(uint16_t port)

@@ -23,4 +23,13 @@ bool receive_batch(uint16_t port);
  */
 void receive_pass_on(const struct wire_packet *packet, uint32_t slot);
 
+/**
+ * receive_leave() - leave port 4791, and pass on what waits there for other processes
+ *
+ * What waits for this process is dropped.
+ *
+ * Context: The process ends. The lock of poller.c held.
+ */
+void receive_leave(void);
+
 #endif

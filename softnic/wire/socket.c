@@ -13,6 +13,7 @@
 #include "softnic/verbs/nic.h"
 #include "softnic/tap/capture.h"
 #include "softnic/tap/delay.h"
+#include "softnic/pulse/neighbor.h"
 #include "softnic/wire/poller.h"
 #include "softnic/wire/socket.h"
 
@@ -120,6 +121,7 @@ static void reset_wire(void)
 	wire.own = wire.roce = -1;
 	wire.port = 0;
 	delay_reset();
+	neighbor_reset();
 }
 
 const struct fork_part wire_fork = { &wire.lock, reset_wire };

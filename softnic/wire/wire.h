@@ -5,11 +5,15 @@
  *
  * Each process owns the UDP port WIRE_PORT_BASE + slot, and sends from it. A queue pair number
  * holds the slot of its process. So once a peer has shown that it is a softnic, packets go to
- * its process directly. Other RoCE peers know port 4791 only, and a first packet goes there, too.
- * All processes of the user join port 4791 (SO_REUSEPORT). The kernel gives each flow to one of
- * these processes. That process passes a packet for another slot on, over the loopback interface,
- * to the slot's own port, and adds the sender's address. Passing on needs no BPF program. Only
- * flows of foreign peers pay for it, when several processes share the host.
+ * its process directly. RC shows it by an answer, and its first packet goes to port 4791. UD and UC
+ * have no answers, so softnic asks before the first packet: neighbor.h.
+ *
+ * Other RoCE peers know port 4791 only. All processes of the user join that port (SO_REUSEPORT).
+ * The kernel gives each flow to one of these processes. That process passes a packet for another
+ * slot on, over the loopback interface, to the slot's own port, and adds the sender's address. A
+ * process that exits first passes on what it holds; one that is killed takes that along. Passing
+ * on needs no BPF program. Only flows of foreign peers pay for it, when several processes share the
+ * host.
  *
  * Addresses are GIDs, and the sockets are IPv6 sockets that also carry IPv4: the GID of an IPv4
  * address is the address that such a socket uses.

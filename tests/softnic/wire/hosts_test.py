@@ -37,7 +37,7 @@ while not select.select([sys.stdin], [], [], 0)[0]:
     for _ in range(100):
         port = random.choice([4791, 0x7000 + random.randrange(1024)])
         qpn = (port - 0x7000) % 1024 << 14 | random.randrange(1 << 14)
-        opcode = random.choice([0x04, 0x0a, 0x0c, 0x11, 0x13, 0x2a, 0x64, 0xc0, 0xc1,
+        opcode = random.choice([0x04, 0x0a, 0x0c, 0x11, 0x13, 0x2a, 0x64, 0xc0, 0xc1, 0xc2,
                                 random.randrange(256)])
         bth = struct.pack("!BBHII", opcode, 0x40, 0xffff, random.choice([qpn, 1]),
                           1 << 31 | random.randrange(1 << 24))

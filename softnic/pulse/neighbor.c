@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "softnic/loop/loop.h"
+#include "softnic/pulse/neighbor.h"
+#include "softnic/verbs/nic.h"
+
+enum {
+	NEIGHBORS = 1024,
+	PROBES = 8, /* places that one destination may have */
+	OPCODE = 0xc2, /* one of the manufacturer's */
+	VERSION = 1,
+	KIND_AT = ROCE_BTH_BYTES + 1,
+	NONCE_AT = ROCE_BTH_BYTES + 4,
+	MESSAGE_BYTES = NONCE_AT + 8,
+	QUESTIONS_MAX = 7, /* without an answer: no softnic, or none any more; at first 1.9 s */
+	DOUBLINGS_MAX = 5, /* of FIRST_WAIT_NS */
+};
+
+enum neighbor_kind { QUESTION = 1, ANSWER };
+
+#define FIRST_WAIT_NS 20000000ull /* after the first question */
+#define RENEW_NS 1000000000ull
+
+/*
+ * A destination. Before an answer, or after a refusal, it is no softnic.
+ * @unanswered: questions since the last answer, that included; at most QUESTIONS_MAX + 1
+ */
+struct neighbor {
+	struct wire_address at;
+	uint64_t nonce, asked_ns;
+	uint32_t unanswered;
+	bool is_softnic, is_refused;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
+static struct neighbor neighbors[NEIGHBORS]; /* under lock; port 0: free */
+
+static bool is_at(const struct neighbor *n, const struct wire_address *at)
+{
+	return n->at.port == at->port && n->at.ifindex == at->ifindex &&
+	       !memcmp(&n->at.gid, &at->gid, sizeof(at->gid));
+}
+
+static uint32_t first_place(const struct wire_address *at)
+{
+	uint32_t hash = at->port, i;
+
+	for (i = 0; i < sizeof(at->gid.raw); i++)
+		hash = (hash ^ at->gid.raw[i]) * 16777619u;
+	return hash ^ hash >> 16;
+}
+
+/* Returns the destination, or NULL with the place of a free or the longest unused one in @place. */
+static struct neighbor *find_neighbor(const struct wire_address *at,
+				      struct neighbor **place)
+{
+	uint32_t first = first_place(at), i;
+
+	*place = NULL;
+	for (i = 0; i < PROBES; i++) {
+		struct neighbor *n = &neighbors[(first + i) % NEIGHBORS];
+
+		if (is_at(n, at))
+			return n;
+		if (!*place || n->asked_ns < (*place)->asked_ns)
+			*place = n;
+	}
+	return NULL;
+}
+
+/* As the table has it: the interface counts for link-local addresses only. */
+static struct wire_address key_of(const struct wire_address *at)
+{
+	struct wire_address key = *at;
+
+	if (!IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)at->gid.raw))
+		key.ifindex = 0;
+	return key;
+}
+
+/* Returns NULL without a random number. */
+static struct neighbor *get(const struct wire_address *at)
+{
+	struct neighbor *place, *n = find_neighbor(at, &place);
+	uint64_t nonce;
+
+	if (n)
+		return n;
+	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
+		return NULL;
+	*place = (struct neighbor){ .at = *at, .nonce = nonce };
+	return place;
+}
+
+/* Nothing is known yet. A process of a busy host pauses, so the time for an answer is generous. */
+static bool is_open(const struct neighbor *n)
+{
+	return !n->is_softnic && !n->is_refused && n->unanswered <= QUESTIONS_MAX;
+}
+
+static uint64_t wait_ns(const struct neighbor *n)
+{
+	uint32_t doublings = n->unanswered - 1;
+
+	if (!is_open(n))
+		return RENEW_NS;
+	return FIRST_WAIT_NS << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
+}
+
+/* Is it time for a question? Then it counts as asked. */
+static bool begin_question(struct neighbor *n, uint64_t now_ns)
+{
+	if (n->unanswered && now_ns - n->asked_ns < wait_ns(n))
+		return false;
+	n->asked_ns = now_ns;
+	if (n->unanswered <= QUESTIONS_MAX)
+		n->unanswered++;
+	else
+		n->is_softnic = false;
+	return true;
+}
+
+static uint16_t port_of(const struct neighbor *n)
+{
+	return n->is_softnic ? n->at.port : is_open(n) ? 0 : WIRE_ROCE_PORT;
+}
+
+static void send_message(const struct wire_path *path, uint32_t qpn, enum neighbor_kind kind,
+			 uint64_t nonce)
+{
+	const struct roce_packet head = {
+		.opcode = OPCODE,
+		.pkey = ROCE_PKEY_DEFAULT,
+		.dest_qpn = qpn,
+	};
+	uint8_t *at;
+
+	send_begin();
+	at = send_room();
+	memset(at, 0, MESSAGE_BYTES);
+	roce_packet_encode(&head, at);
+	at[ROCE_BTH_BYTES] = VERSION;
+	at[KIND_AT] = kind;
+	memcpy(at + NONCE_AT, &nonce, sizeof(nonce));
+	send_packet(path, MESSAGE_BYTES);
+	send_end();
+}
+
+/* Another device's queue pair number may hold any slot, but no softnic has slot 0. */
+static bool may_be_softnic(uint16_t port)
+{
+	return port > wire_port(0) && port < wire_port(SOFTNIC_SLOTS);
+}
+
+uint16_t neighbor_port(const struct wire_path *path, uint32_t qpn)
+{
+	struct wire_path to_own = *path;
+	uint64_t now_ns = softnic_loop_now_ns(), nonce = 0;
+	uint16_t port = WIRE_ROCE_PORT;
+	bool asks = false;
+	struct wire_address key;
+	struct neighbor *n;
+
+	to_own.to.port = wire_socket_port_of_qpn(qpn);
+	if (!may_be_softnic(to_own.to.port))
+		return WIRE_ROCE_PORT;
+	key = key_of(&to_own.to);
+	pthread_mutex_lock(&lock);
+	n = get(&key);
+	if (n) {
+		asks = begin_question(n, now_ns);
+		nonce = n->nonce;
+		port = port_of(n);
+	}
+	pthread_mutex_unlock(&lock);
+	if (asks)
+		send_message(&to_own, qpn, QUESTION, nonce);
+	return port;
+}
+
+bool neighbor_is_message(const uint8_t *bytes, size_t size)
+{
+	return size == MESSAGE_BYTES + ROCE_ICRC_BYTES && bytes[0] == OPCODE;
+}
+
+static void take_answer(const struct wire_address *from, uint64_t nonce)
+{
+	const struct wire_address key = key_of(from);
+	struct neighbor *unused, *n;
+
+	pthread_mutex_lock(&lock);
+	n = find_neighbor(&key, &unused);
+	if (n && n->nonce == nonce) {
+		n->is_softnic = true;
+		n->is_refused = false;
+		n->unanswered = 1;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void neighbor_take(const struct wire_packet *packet)
+{
+	const struct wire_path back = { packet->to.gid, packet->from };
+	const uint8_t *bytes = packet->bytes;
+	uint64_t nonce;
+
+	if (packet->was_passed_on || packet->to.port != wire.port ||
+	    !may_be_softnic(packet->from.port) || bytes[ROCE_BTH_BYTES] != VERSION)
+		return;
+	memcpy(&nonce, bytes + NONCE_AT, sizeof(nonce));
+	if (bytes[KIND_AT] == QUESTION)
+		send_message(&back, (packet->from.port - WIRE_PORT_BASE) << SOFTNIC_QP_INDEX_BITS,
+			     ANSWER, nonce);
+	else if (bytes[KIND_AT] == ANSWER)
+		take_answer(&packet->from, nonce);
+}
+
+void neighbor_refused(const struct wire_address *to)
+{
+	const struct wire_address key = key_of(to);
+	struct neighbor *unused, *n;
+
+	pthread_mutex_lock(&lock);
+	n = find_neighbor(&key, &unused);
+	if (n) {
+		n->is_softnic = false;
+		n->is_refused = true;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void neighbor_reset(void)
+{
+	memset(neighbors, 0, sizeof(neighbors));
+	pthread_mutex_init(&lock, NULL);
+}

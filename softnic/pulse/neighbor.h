@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which destinations on other hosts are softnics. A softnic hears its own port, so what goes there
+ * depends on no other process of its host. Any other RoCE device hears port 4791 only.
+ *
+ * RC learns this from the peer's answers. The sender of UD or UC may get none, so it asks the
+ * destination's port before its first packet:
+ *
+ *	QUESTION  nonce  ------>  the own port of the destination's process
+ *	       <------  ANSWER  the same nonce
+ *
+ * An answer takes a round trip. A host without that process answers by ICMP, or not at all: after
+ * 1.9 s packets go to port 4791. While a destination is in use, softnic asks it once a second.
+ *
+ * A sender that forges an answer must have seen the question. A forged ICMP message moves packets
+ * to port 4791 for a second, where a softnic hears them, too. An answer is as long as its question,
+ * and goes to a softnic's port only.
+ */
+#ifndef WEIR_SOFTNIC_PULSE_NEIGHBOR_H
+#define WEIR_SOFTNIC_PULSE_NEIGHBOR_H
+
+#include "softnic/wire/send.h"
+#include "softnic/wire/socket.h"
+
+/**
+ * neighbor_port() - where to send packets for a queue pair
+ * @path: to its host; @path->to.port is ignored
+ *
+ * Asks if necessary.
+ *
+ * Context: Any thread; not between send_begin() and send_end().
+ * Return: the port, or 0 while the destination has time to answer: call again in NEIGHBOR_WAIT_NS.
+ */
+uint16_t neighbor_port(const struct wire_path *path, uint32_t qpn);
+
+#define NEIGHBOR_WAIT_NS 200000ull
+
+/** neighbor_is_message() - does a packet claim to be a question or an answer? */
+bool neighbor_is_message(const uint8_t *bytes, size_t size);
+
+/**
+ * neighbor_take() - a message came, with a right ICRC
+ *
+ * Context: Any thread; not between send_begin() and send_end().
+ */
+void neighbor_take(const struct wire_packet *packet);
+
+/** neighbor_refused() - a host says that nobody has the port @to of a packet of ours */
+void neighbor_refused(const struct wire_address *to);
+
+/** neighbor_reset() - forget all; in the child of a fork */
+void neighbor_reset(void);
+
+#endif
