@@ -3,8 +3,7 @@
  * A volume of a pool: the pool's map says which donors hold the copies of an extent.
  *
  * An extent belongs to a group, and each serving or syncing member of the group holds a copy, in a
- * named region that outlives the client. The name has the version in which the member joined: a
- * donor that leaves and returns does not find its old bytes.
+ * named region that outlives the client: see region_name.h.
  *
  * States. A copy is VALID or FILLING while its member stands in the map. The failure of a request
  * changes nothing. A write that fails at a copy is not done: the donor is reported, and the write
@@ -60,6 +59,8 @@
  * @changed: a futex: either has changed, or @moves, @refusal or the map; atomic
  * @shown, @shown_ns: progress as the pool shows it; of the watching thread
  * @moves: regions opened so far; guarded by the lock
+ * @proof_moves: the same when the map was read again last, and @is_proven: it was the same map; of
+ *	the maintaining thread
  * @refusal, @reason: why a donor gave no memory last; guarded by the lock
  */
 struct weir_volume_pool {
@@ -78,7 +79,8 @@ struct weir_volume_pool {
 	uint32_t changed;
 	unsigned int shown;
 	uint64_t shown_ns;
-	uint64_t moves;
+	uint64_t moves, proof_moves;
+	bool is_proven;
 	int refusal;
 	struct weir_error reason;
 	pthread_t watcher;

@@ -4,15 +4,14 @@
  * and members without a copy get one. Context of all: the maintaining thread.
  */
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/client/memory/region.h"
 #include "lib/volume/pool.h"
 #include "lib/volume/rebuild.h"
-
-#define NAME_MAX_BYTES (WEIR_REGION_NAME_MAX + 1)
+#include "lib/volume/region_name.h"
 
 /* Return: whether the member gets writes. */
 static bool is_in(const struct weir_pool_member *m)
@@ -68,10 +67,14 @@ static uint8_t free_slot(const struct weir_volume *v, uint32_t extent)
 }
 
 static void name_region(const struct weir_volume *v, uint32_t extent, uint64_t joined,
-			char name[static NAME_MAX_BYTES])
+			char text[static WEIR_REGION_NAME_MAX + 1])
 {
-	snprintf(name, NAME_MAX_BYTES, "p%llx.%llx.%x.%llx", (unsigned long long)v->pool->pool_id,
-		 (unsigned long long)v->pool->volume_id, extent, (unsigned long long)joined);
+	const struct weir_volume_region_name name = { .pool = v->pool->pool_id,
+						      .volume = v->pool->volume_id,
+						      .joined = joined,
+						      .extent = extent };
+
+	weir_volume_region_name_format(&name, text);
 }
 
 void weir_volume_pool_detach(struct weir_volume *v, uint8_t target)
@@ -103,7 +106,7 @@ static void give_back(struct weir_volume *v, const struct weir_extents_placement
 		      struct weir_region *region)
 {
 	struct weir_session *session = v->targets[place->donor].session;
-	char name[NAME_MAX_BYTES];
+	char name[WEIR_REGION_NAME_MAX + 1];
 
 	if (!member_at(v, place->extent, place->slot)) {
 		name_region(v, place->extent,
@@ -207,7 +210,7 @@ static void attach(struct weir_volume *v, uint32_t extent, const struct weir_poo
 	bool has_copy = slot < v->core.slots, is_new = !has_copy;
 	struct weir_region *region = NULL;
 	struct weir_error reason = { "" };
-	char name[NAME_MAX_BYTES];
+	char name[WEIR_REGION_NAME_MAX + 1];
 	int rc;
 
 	if (!has_copy)
@@ -323,15 +326,53 @@ static uint8_t found_serving(struct weir_volume *v, uint32_t extent)
 	return found;
 }
 
+/* Return: whether the store still has the groups as they are in use. */
+static bool is_latest(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+	struct weir_pool_map *now = calloc(1, sizeof(*now));
+	bool is_same = now && !weir_pool_client_read(p->reporter, now, NULL);
+
+	for (uint32_t i = 0; is_same && i < v->core.nr_extents; i++)
+		is_same = now->group[p->group[i]].version == group_of(v, i)->version;
+	free(now);
+	return is_same;
+}
+
 /*
  * Serving members get memory before the first request. So where none of them had any, there is no
- * data, and all copies are whole. Else one serving copy is the source of all others; a donor leaves
- * serving copies as they are, and trusts each.
+ * data. But a donor that is no member any more takes its memory back: see reclaim.h. So the map
+ * must still be the same after the regions were opened.
+ */
+static bool has_no_data(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	if (p->was_blank)
+		return true;
+	if (p->proof_moves != p->moves) {
+		p->proof_moves = p->moves;
+		p->is_proven = is_latest(v);
+	}
+	return p->is_proven;
+}
+
+/*
+ * Without data, all copies are whole. Else one serving copy is the source of all others; a donor
+ * leaves serving copies as they are, and trusts each.
  */
 static void choose_source(struct weir_volume *v, uint32_t extent)
 {
-	uint8_t found = found_serving(v, extent);
+	bool is_chosen;
+	uint8_t found;
 
+	weir_volume_lock(v);
+	is_chosen = weir_extents_count_valid(&v->core, extent);
+	found = found_serving(v, extent);
+	weir_volume_unlock(v);
+	if (is_chosen || (!found && !has_no_data(v)))
+		return;
+	weir_volume_lock(v);
 	if (found)
 		weir_extents_found(&v->core, extent);
 	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
@@ -339,8 +380,9 @@ static void choose_source(struct weir_volume *v, uint32_t extent)
 			continue;
 		weir_extents_trust(&v->core, extent, slot);
 		if (found && !v->rebuild)
-			return;
+			break;
 	}
+	weir_volume_unlock(v);
 }
 
 static bool is_filling(struct weir_volume *v, uint32_t extent)
@@ -367,9 +409,9 @@ static bool open_extent(struct weir_volume *v, uint32_t extent)
 		weir_volume_pool_end(v, -EIO);
 		return false;
 	}
-	weir_volume_lock(v);
-	if (is_attached_now && !weir_extents_count_valid(&v->core, extent))
+	if (is_attached_now)
 		choose_source(v, extent);
+	weir_volume_lock(v);
 	is_equal = is_attached_now && weir_extents_count_valid(&v->core, extent) &&
 		   !is_filling(v, extent);
 	weir_volume_unlock(v);
@@ -380,6 +422,7 @@ static void open_extents(struct weir_volume *v)
 {
 	bool is_equal = true;
 
+	v->pool->proof_moves = UINT64_MAX; /* once in each round */
 	for (uint32_t i = 0; i < v->core.nr_extents; i++)
 		is_equal &= open_extent(v, i);
 	weir_volume_lock(v);

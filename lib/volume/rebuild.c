@@ -15,6 +15,7 @@
 #include "lib/base/thread.h"
 #include "lib/pool/client.h"
 #include "lib/volume/pool.h"
+#include "lib/volume/reclaim.h"
 
 #define RETRY_MS 500 /* while the store does not answer */
 
@@ -29,6 +30,8 @@ struct seen_volume {
  * @pool, @device, @key, @on_log, @arg: see the options
  * @client: of the thread
  * @map: as last read; @seen: its volumes, by index
+ * @users, @revision, @looked_ns: when unused memory was sought last: its users, the map's revision,
+ *	and the time
  * @stops: the thread shall end; atomic
  */
 struct weir_volume_rebuilder {
@@ -40,6 +43,7 @@ struct weir_volume_rebuilder {
 	struct weir_pool_client *client;
 	struct weir_pool_map map;
 	struct seen_volume seen[WEIR_POOL_VOLUMES_MAX];
+	uint64_t users, revision, looked_ns;
 	pthread_t thread;
 	bool stops;
 };
@@ -168,6 +172,37 @@ static void rebuild(struct weir_volume_rebuilder *r, uint16_t index)
 	r->seen[index].since_ns = rc && rc != -EBUSY ? weir_now_ns() : r->seen[index].since_ns;
 }
 
+/*
+ * Takes memory back that lost its user in the map. A user may have come and gone between two looks
+ * at the map, which only the revision tells: for those, a look in each lease is enough.
+ */
+static void reclaim(struct weir_volume_rebuilder *r)
+{
+	const struct weir_volume_reclaim self = { .donor = r->self.donor,
+						  .device = r->device,
+						  .incarnation = r->self.incarnation,
+						  .key = r->key };
+	uint64_t users = weir_volume_reclaim_users(&self, &r->map), now_ns = weir_now_ns();
+	uint64_t revision = r->map.revision;
+	struct weir_volume_reclaimed back;
+	struct weir_error error = { "" };
+
+	if (users == r->users && (revision == r->revision ||
+				  now_ns < r->looked_ns + r->map.lease_ms * WEIR_NS_PER_MS))
+		return;
+	r->looked_ns = now_ns;
+	if (weir_volume_reclaim(&self, r->client, &r->map, &back, &error)) {
+		say(r, WEIR_LOG_WARNING, "unused memory not taken back pool=%s: %s", r->map.name,
+		    error.text);
+	} else if (!back.left) { /* else, and after a failure, the donor looks again */
+		r->users = users;
+		r->revision = revision;
+	}
+	if (back.regions)
+		say(r, WEIR_LOG_INFO, "took unused memory back pool=%s regions=%u bytes=%" PRIu64,
+		    r->map.name, back.regions, back.bytes);
+}
+
 /* A wait for a map that is gone ends at once. */
 static void rest(struct weir_volume_rebuilder *r, bool is_silent, uint64_t due_ns)
 {
@@ -190,6 +225,7 @@ static void *run(void *arg)
 		uint16_t volume = r->map.nr_volumes;
 
 		if (!is_silent) {
+			reclaim(r);
 			observe(r);
 			volume = choose(r, &due_ns);
 		}

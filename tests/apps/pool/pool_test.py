@@ -275,6 +275,34 @@ class Life(World):
             self.assertIn(why, done.stderr)
         self.assertEqual(self.bytes_of("in"), data)
 
+    def lent(self, name):
+        """Bytes of the donor's regions."""
+        done = subprocess.run([WEIR, "stat", "--device", "softnic", "--json",
+                               self.donors[name][1]], capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["lent_bytes"]
+
+    def test_memory_that_no_volume_uses_returns(self):
+        self.begin("ab")
+        with self.subTest("removed"):
+            for name in "vw":
+                self.ask("volume", "create", "--extent", "256K", self.pool, name, "6M")
+                self.until(lambda name=name: not self.move(
+                    "import", self.pool, name, input=bytes(6 << 20)).returncode)
+                self.ask("volume", "rm", self.pool, name)
+            self.until(lambda: not self.lent("a") and not self.lent("b"))
+        with self.subTest("drained"):
+            self.ask("volume", "create", "--extent", "256K", self.pool, "v", "4M")
+            data = os.urandom(4 << 20)
+            self.assertEqual(self.move("import", self.pool, "v", input=data).returncode, 0)
+            self.begin("c")
+            self.assertEqual(self.weir("drain", self.pool, "b").returncode, 0)
+            self.until(lambda: not self.lent("b"))
+            self.assertEqual((self.lent("a"), self.lent("c")), (4 << 20, 4 << 20))
+            done = self.move("export", self.pool, "v")
+            self.assertEqual((done.returncode, done.stdout == data), (0, True), done.stderr)
+
     def test_donors_rebuild_a_volume_that_no_client_has_open(self):
         self.begin("abc")
         self.ask("volume", "create", "--extent", "256K", self.pool, "v", "6M")
