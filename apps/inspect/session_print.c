@@ -59,6 +59,50 @@ static struct cache_pressure pressure_in(const struct found_session *found, uint
 	return cache_pressure_of(&counted, entries);
 }
 
+/* The page of a session is large: one at a time. */
+static const struct weir_histogram *latency_of(const struct found_session *found, int kind)
+{
+	static struct weir_histogram latency;
+
+	stats_view_latency(&found->view, (enum weir_stats_shm_kind)kind, &latency);
+	return &latency;
+}
+
+static double quantile_us(const struct weir_histogram *latency, uint32_t per_million)
+{
+	return (double)weir_histogram_at(latency, per_million) / 1e3;
+}
+
+static void print_latencies(const struct found_session *found)
+{
+	for (int kind = 0; kind < WEIR_STATS_SHM_KINDS; kind++) {
+		const struct weir_histogram *latency = latency_of(found, kind);
+
+		if (latency->count)
+			printf("%s latency: p50 %.1f us, p99 %.1f us, longest %.1f us, of %" PRIu64
+			       " requests timed, one in 64\n",
+			       stats_view_kinds[kind], quantile_us(latency, 500000),
+			       quantile_us(latency, 990000), (double)latency->max / 1e3,
+			       latency->count);
+	}
+}
+
+static void print_latencies_json(const struct found_session *found, struct json *json)
+{
+	json_open_object(json, "latency");
+	for (int kind = 0; kind < WEIR_STATS_SHM_KINDS; kind++) {
+		const struct weir_histogram *latency = latency_of(found, kind);
+
+		json_open_object(json, stats_view_kinds[kind]);
+		json_uint(json, "timed_requests", latency->count);
+		json_double(json, "p50_us", quantile_us(latency, 500000));
+		json_double(json, "p99_us", quantile_us(latency, 990000));
+		json_double(json, "max_us", (double)latency->max / 1e3);
+		json_close(json);
+	}
+	json_close(json);
+}
+
 static void show_one(const struct found_session *found, uint64_t entries)
 {
 	struct cache_pressure pressure = pressure_in(found, entries);
@@ -79,6 +123,7 @@ static void show_one(const struct found_session *found, uint64_t entries)
 	print_number("window_top", window.bytes_top, "highest value of the limit");
 	print_number("mr_dyn_bytes", found->view.mr_dyn_bytes,
 		     "from this length on unregistered memory is registered, not copied");
+	print_latencies(found);
 	cache_pressure_print(&pressure, &counters);
 }
 
@@ -115,6 +160,7 @@ void session_print_json(const struct session_list *find, uint64_t entries, struc
 		json_uint(json, "window_limit", window.bytes_max);
 		json_uint(json, "window_top", window.bytes_top);
 		json_uint(json, "mr_dyn_bytes", found->view.mr_dyn_bytes);
+		print_latencies_json(found, json);
 		cache_pressure_json(&pressure, &counters, json);
 		json_close(json);
 	}

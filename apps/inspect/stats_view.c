@@ -99,6 +99,15 @@ void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_pa
 		     sizeof(*pressure));
 }
 
+const char *const stats_view_kinds[WEIR_STATS_SHM_KINDS] = { "read", "write", "atomic" };
+
+void stats_view_latency(const struct stats_view *view, enum weir_stats_shm_kind kind,
+			struct weir_histogram *latency_ns)
+{
+	copy_numbers((uint64_t *)latency_ns, (const uint64_t *)&view->stats->latency[kind],
+		     sizeof(*latency_ns));
+}
+
 /* The highest record number found in the slot where it belongs. */
 static uint64_t newest(const struct weir_stats_shm *stats)
 {

@@ -64,6 +64,13 @@ void stats_view_counters(const struct stats_view *view, struct weir_counters *co
 
 void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_page_heat *pressure);
 
+/* Reads the latencies of one kind of request. A hostile writer's counts add up to anything. */
+void stats_view_latency(const struct stats_view *view, enum weir_stats_shm_kind kind,
+			struct weir_histogram *latency_ns);
+
+/* By enum weir_stats_shm_kind: "read", "write" and "atomic". */
+extern const char *const stats_view_kinds[WEIR_STATS_SHM_KINDS];
+
 /**
  * stats_view_trace() - read trace records after number @after; 0: all records present
  *

@@ -10,8 +10,8 @@
 
 #include <sys/types.h>
 
-extern const struct metric_group build_metrics, session_metrics, softnic_metrics,
-	softnic_peer_metrics, share_metrics;
+extern const struct metric_group build_metrics, session_metrics, request_metrics,
+	softnic_metrics, softnic_peer_metrics, share_metrics;
 
 /*
  * Each writes its group. @pid: only this process; 0: all processes of this user, or of all users

@@ -56,9 +56,9 @@ static const char page_head[] =
 	"# Metrics\n\n"
 	"`weir metrics --describe` prints this page. `weir serve`, `weir mount` and `weir share`\n"
 	"serve their metrics with `--metrics WHERE`. `weir metrics` shows the groups *All\n"
-	"commands*, *Sessions*, *softnic*, *Peers of softnic* and *Tenants of weir share* for all\n"
-	"processes of the host. [How to watch weir](../how-to/watch.md) has a configuration of\n"
-	"Prometheus.\n\n"
+	"commands*, *Sessions*, *Requests of a session*, *softnic*, *Peers of softnic* and\n"
+	"*Tenants of weir share* for all processes of the host. [How to watch\n"
+	"weir](../how-to/watch.md) has a configuration of Prometheus.\n\n"
 	"A counter begins at 0 when its process, session or tenant begins.\n";
 
 static int describe(void)
@@ -66,8 +66,8 @@ static int describe(void)
 	static const struct metric_group *const groups[] = {
 		&build_metrics,	      &donor_metrics, &donor_identity_metrics,
 		&file_server_metrics, &mount_metrics, &operation_metrics,
-		&session_metrics,     &share_metrics, &softnic_metrics,
-		&softnic_peer_metrics,
+		&session_metrics,     &request_metrics,	&share_metrics,
+		&softnic_metrics,     &softnic_peer_metrics,
 	};
 
 	fputs(page_head, stdout);

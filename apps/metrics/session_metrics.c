@@ -65,6 +65,18 @@ const struct metric_group session_metrics = {
 	.metrics = metrics,
 };
 
+static const struct metric of_requests[] = {
+	{ "weir_session_request_duration_seconds", METRIC_HISTOGRAM_NS,
+	  "time from submission to completion, of one request in 64, chosen at random", 0 },
+	{ NULL },
+};
+
+const struct metric_group request_metrics = {
+	.title = "Requests of a session",
+	.labels = "those of the session; `operation`, which is `read`, `write` or `atomic`",
+	.metrics = of_requests,
+};
+
 static void fill_row(const struct found_session *found, struct session_values *values,
 		     struct metric_row *row)
 {
@@ -75,6 +87,30 @@ static void fill_row(const struct found_session *found, struct session_values *v
 	metric_label(row, "session", "%llu", (unsigned long long)found->inode);
 	metric_label(row, "device", "%s", found->view.device);
 	metric_label(row, "peer", "%s", found->view.peer);
+}
+
+static int write_requests(struct exposition *x, const struct session_list *find,
+			  const struct metric_row *sessions)
+{
+	size_t count = find->count * WEIR_STATS_SHM_KINDS;
+	struct weir_histogram *latencies = calloc(count + 1, sizeof(*latencies));
+	struct metric_row *rows = calloc(count + 1, sizeof(*rows));
+	int rc = latencies && rows ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		enum weir_stats_shm_kind kind = i % WEIR_STATS_SHM_KINDS;
+
+		rows[i] = sessions[i / WEIR_STATS_SHM_KINDS];
+		rows[i].values = &latencies[i];
+		metric_label(&rows[i], "operation", "%s", stats_view_kinds[kind]);
+		stats_view_latency(&find->found[i / WEIR_STATS_SHM_KINDS].view, kind,
+				   &latencies[i]);
+	}
+	if (!rc)
+		exposition_group(x, &request_metrics, rows, count);
+	free(rows);
+	free(latencies);
+	return rc;
 }
 
 int session_metrics_collect(struct exposition *x, pid_t pid)
@@ -88,8 +124,10 @@ int session_metrics_collect(struct exposition *x, pid_t pid)
 		rc = -ENOMEM;
 	for (size_t i = 0; !rc && i < find.count; i++)
 		fill_row(&find.found[i], &values[i], &rows[i]);
-	if (!rc)
+	if (!rc) {
 		exposition_group(x, &session_metrics, rows, find.count);
+		rc = write_requests(x, &find, rows);
+	}
 	free(rows);
 	free(values);
 	session_list_free(&find);

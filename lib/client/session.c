@@ -182,6 +182,8 @@ static int engine_init(struct weir_session *session)
 			      nr_wrs);
 	if (rc)
 		return rc;
+	weir_latency_init(&session->sampler, weir_now_ns());
+	session->reads_clock = weir_session_must_read_clock(session);
 	weir_engine_trace(&session->engine, &session->trace);
 	return weir_unload_tx_init(session);
 }

@@ -26,6 +26,7 @@
 #include "lib/client/memory/bounce_pool.h"
 #include "lib/client/message/call.h"
 #include "lib/client/session_keepalive.h"
+#include "lib/client/request/latency.h"
 #include "lib/client/stats_shm.h"
 #include "lib/client/channel/lanes.h"
 #include "lib/client/channel/session_link.h"
@@ -129,6 +130,8 @@ enum weir_session_driver {
  * @buffers: for unregistered memory, created on first use
  * @bounce_totals: requests on such memory not yet in the trace
  * @regions, @memories, @pools: not yet released by the user; guarded by @hold_lock
+ * @sampler: chooses the requests that are timed
+ * @reads_clock: weir_session_must_read_clock(), so that one test serves a lone request
  * @stats_shm, @stats_shm_fd: shared with other processes: @counters and the records of @trace
  */
 struct weir_session {
@@ -204,6 +207,8 @@ struct weir_session {
 	struct weir_list pools;
 
 	const char *cipher; /* of the channel that connected last: weir_wire_cipher(); atomic */
+	struct weir_latency_sampler sampler;
+	bool reads_clock;
 	struct weir_stats_shm *stats_shm;
 	int stats_shm_fd;
 	struct weir_counters *counters;
@@ -265,6 +270,12 @@ static inline bool weir_session_is_whole(const struct weir_session *session)
 			return false;
 	}
 	return true;
+}
+
+/* Whether a lone request needs the time before its post. With nic->lock held. */
+static inline bool weir_session_must_read_clock(const struct weir_session *session)
+{
+	return session->engine.window->policy || !session->sampler.left;
 }
 
 /* With nic->lock held. */

@@ -13,12 +13,13 @@
 
 #include <stdint.h>
 
+#include "core/base/histogram.h"
 #include "core/unload/page_heat.h"
 #include "core/base/trace.h"
 
 #define WEIR_STATS_SHM_NAME "weir-trace"
 #define WEIR_STATS_SHM_MAGIC 0x6764656c72696577ull /* "weirledg" */
-#define WEIR_STATS_SHM_VERSION 6
+#define WEIR_STATS_SHM_VERSION 7
 #define WEIR_STATS_SHM_TEXT 64
 #define WEIR_STATS_SHM_SLOTS 2048 /* a power of two */
 
@@ -81,6 +82,14 @@ struct weir_stats_shm_page_heat {
 	uint64_t huge[WEIR_PAGE_HEAT_COUNTS];
 };
 
+/* Kinds of requests. Other processes read these numbers. */
+enum weir_stats_shm_kind {
+	WEIR_STATS_SHM_READ,
+	WEIR_STATS_SHM_WRITE,
+	WEIR_STATS_SHM_ATOMIC,
+	WEIR_STATS_SHM_KINDS
+};
+
 /**
  * struct weir_stats_shm - the whole file
  * @magic: WEIR_STATS_SHM_MAGIC, written last
@@ -89,6 +98,8 @@ struct weir_stats_shm_page_heat {
  * @opened_ns: opening time of the session, CLOCK_MONOTONIC
  * @device, @peer, @mr_dyn_bytes: as in struct weir_session_info
  * @trace: the ring; see weir_trace_read()
+ * @latency: by enum weir_stats_shm_kind, nanoseconds from submission to completion, of one request
+ *	in 64: see lib/client/request/latency.h
  */
 struct weir_stats_shm {
 	uint64_t magic;
@@ -102,6 +113,7 @@ struct weir_stats_shm {
 	struct weir_stats_shm_window window;
 	struct weir_stats_shm_page_heat pressure;
 	struct weir_trace_slot trace[WEIR_STATS_SHM_SLOTS];
+	struct weir_histogram latency[WEIR_STATS_SHM_KINDS];
 };
 
 _Static_assert(sizeof(struct weir_counters) == 26 * 8, "others read it");
@@ -109,7 +121,11 @@ _Static_assert(offsetof(struct weir_stats_shm, counters) == 160, "others read it
 _Static_assert(offsetof(struct weir_stats_shm, window) == 368, "others read it");
 _Static_assert(offsetof(struct weir_stats_shm, pressure) == 400, "others read it");
 _Static_assert(offsetof(struct weir_stats_shm, trace) == 4504, "others read it");
-_Static_assert(sizeof(struct weir_stats_shm) == 4504 + 40 * WEIR_STATS_SHM_SLOTS, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, latency) == 4504 + 40 * WEIR_STATS_SHM_SLOTS,
+	       "others read it");
+_Static_assert(sizeof(struct weir_stats_shm) ==
+		       4504 + 40 * WEIR_STATS_SHM_SLOTS + WEIR_STATS_SHM_KINDS * 59416,
+	       "others read it");
 
 /**
  * weir_stats_shm_open() - create an empty file, which readers ignore

@@ -60,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct weir_stats_shm_window window;
 	struct weir_counters counters;
+	static struct weir_histogram latency;
 	struct stats_view view;
 	uint64_t after;
 
@@ -72,6 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert_is_a_line(view.device);
 	assert_is_a_line(view.peer);
 	stats_view_counters(&view, &counters, &window);
+	stats_view_latency(&view, size % WEIR_STATS_SHM_KINDS, &latency);
+	(void)weir_histogram_at(&latency, 990000);
 	stats_view_trace(&view, 0, &look);
 	tell_all();
 	stats_view_trace(&view, after, &look);

@@ -48,8 +48,10 @@ static bool make_lanes(struct weir_session *session)
 		lanes->claims = NULL;
 		return false;
 	}
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count; i++) {
 		lanes->lane[i] = (struct weir_session_lane){ .link = &session->links[i] };
+		weir_latency_init(&lanes->lane[i].sampler, session->sampler.random + i);
+	}
 	lanes->count = count;
 	return true;
 }
@@ -141,6 +143,16 @@ static void give_claims(struct weir_session_lanes *lanes, const struct weir_sess
 	}
 }
 
+static void publish_latencies(struct weir_session *session, struct weir_session_lane *lane)
+{
+	uint32_t i;
+
+	for (i = 0; i < lane->nr_timed; i++)
+		weir_histogram_add(&session->stats_shm->latency[lane->timed[i].kind],
+				   lane->timed[i].ns);
+	lane->nr_timed = 0;
+}
+
 /* Return: requests counted. */
 static uint64_t publish_counts(struct weir_session *session, struct weir_session_lane *lane)
 {
@@ -157,6 +169,7 @@ static uint64_t publish_counts(struct weir_session *session, struct weir_session
 	c->bytes_read += lane->count.bytes_read;
 	c->bytes_written += lane->count.bytes_written;
 	memset(&lane->count, 0, sizeof(lane->count));
+	publish_latencies(session, lane);
 	return requests;
 }
 
@@ -380,6 +393,30 @@ static void count_chain(struct weir_session_lane *lane, uint32_t count)
 	lane->count.chains += count > 1;
 }
 
+/* Times at most one request of a chain, which is about to be posted. */
+static void begin_timing(struct weir_session_lane *lane, uint32_t count)
+{
+	struct weir_latency_sampler *sampler = &lane->sampler;
+	uint32_t chosen = sampler->left, after;
+
+	if (chosen >= count) {
+		sampler->left -= count;
+		return;
+	}
+	if (lane->nr_timed == WEIR_LANE_TIMED_MAX)
+		return;
+	weir_latency_begin(sampler, lane->requests[chosen]);
+	after = count - chosen; /* and itself */
+	sampler->left -= sampler->left < after ? sampler->left : after;
+}
+
+static void end_timing(struct weir_session_lane *lane, struct weir_request *request)
+{
+	request->is_timed = false;
+	lane->timed[lane->nr_timed].ns = weir_now_ns() - request->submitted_ns;
+	lane->timed[lane->nr_timed++].kind = weir_latency_kind(request->req.op);
+}
+
 /* Return: as weir_queue_put(). */
 static uint32_t *finish(struct weir_session *session, struct weir_session_lane *lane,
 			uint32_t count)
@@ -390,8 +427,10 @@ static uint32_t *finish(struct weir_session *session, struct weir_session_lane *
 
 	lane->count.completions++;
 	for (i = 0; i < count; i++) {
-		const struct weir_request *request = lane->requests[i];
+		struct weir_request *request = lane->requests[i];
 
+		if (request->is_timed)
+			end_timing(lane, request);
 		if (request->req.op == WEIR_OP_READ)
 			lane->count.bytes_read += request->req.length;
 		else
@@ -430,6 +469,7 @@ static enum lane_step post_some(struct weir_session *session, struct weir_sessio
 		return LANE_NOT;
 	}
 	*posted = found;
+	begin_timing(lane, found);
 	if (!post(lane, found)) {
 		count_chain(lane, found);
 		weir_inbox_push(&session->nic->combine.inbox, &lane->link->returned.node);
@@ -474,7 +514,8 @@ static enum lane_step use_lane(struct weir_session *session, const struct weir_t
 					 &wakeups);
 			*done += posted;
 		} while (step == LANE_ENDED && *done < count && weir_lanes_are_lent(session));
-		must_serve = step == LANE_LATE || lane->count.doorbells >= LOAN_CHAINS;
+		must_serve = step == LANE_LATE || lane->count.doorbells >= LOAN_CHAINS ||
+			     lane->nr_timed == WEIR_LANE_TIMED_MAX;
 	}
 	weir_spinlock_unlock(&lane->lock);
 	if (wakeups)

@@ -19,6 +19,9 @@
 #include "core/lane/claims.h"
 #include "core/lane/lane.h"
 #include "lib/base/spinlock.h"
+#include "lib/client/request/latency.h"
+
+#define WEIR_LANE_TIMED_MAX 64
 
 struct weir_nic;
 struct weir_session;
@@ -33,6 +36,8 @@ struct weir_session_link;
  * @wc: the @nr_wcs completions that the engine must still see
  * @accepted: how many WRs of the last chain the device has accepted, from the first one on
  * @late: a chain that is not done, which the engine has got; or NULL
+ * @sampler: chooses the requests that are timed
+ * @nr_timed, @timed: latencies of such requests, not yet in the session's histograms
  * @count: not yet in the session's counters
  */
 struct weir_session_lane {
@@ -44,6 +49,12 @@ struct weir_session_lane {
 	int nr_wcs;
 	uint32_t accepted;
 	struct weir_wr *late;
+	struct weir_latency_sampler sampler;
+	uint32_t nr_timed;
+	struct {
+		uint64_t ns;
+		uint8_t kind;
+	} timed[WEIR_LANE_TIMED_MAX];
 	struct {
 		uint64_t requests, doorbells, chains, completions, inlined;
 		uint64_t bytes_read, bytes_written;

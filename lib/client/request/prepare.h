@@ -29,15 +29,16 @@ static WEIR_ALWAYS_INLINE struct weir_request *weir_prepare_get(struct weir_sess
 	return node ? container_of(node, struct weir_request, node) : weir_request_new(session);
 }
 
-/* Sets the times of submission and deadline. */
+/* Sets the times of submission and deadline. A request that is timed has the former already. */
 static inline void weir_prepare_date(struct weir_request *request, uint64_t now_ns)
 {
 	uint64_t timeout_ns = request->completion.timeout_ns;
 
 	if (!timeout_ns)
 		timeout_ns = request->session->options.timeout_ns;
-	request->submitted_ns = now_ns;
-	request->req.deadline_ns = weir_after_ns(request->submitted_ns, timeout_ns);
+	if (!request->is_timed)
+		request->submitted_ns = now_ns;
+	request->req.deadline_ns = weir_after_ns(now_ns, timeout_ns);
 }
 
 /* From now on a thread must poll for the completion. Context: with nic->lock held. */

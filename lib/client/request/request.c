@@ -4,6 +4,7 @@
 
 #include "lib/client/request/dispatch.h"
 #include "lib/client/channel/pump.h"
+#include "lib/client/request/latency.h"
 #include "lib/client/request/queue.h"
 #include "lib/client/request/request.h"
 #include "lib/client/session.h"
@@ -18,6 +19,7 @@ struct weir_request *weir_request_new(struct weir_session *session)
 	if (!request)
 		return NULL;
 	request->session = session;
+	request->is_timed = false;
 	weir_list_init(&request->link);
 	return request;
 }
@@ -88,6 +90,8 @@ static void free_or_queue(struct weir_request *request)
 {
 	count_retries(request);
 	request->req.status = status_of(request);
+	if (request->is_timed)
+		weir_latency_end(request);
 	if (weir_request_needs_dispatch(request)) {
 		weir_list_del(&request->link);
 		weir_list_add_tail(&request->session->done, &request->link);

@@ -17,6 +17,7 @@ struct weir_waiter;
  * @req: for the engine
  * @session: the owner
  * @submitted_ns: time of submission, unless posted at once
+ * @is_timed: the latency counts, from @submitted_ns on; false in unused requests
  * @link: in the list of cancellable requests; of completed requests that need more than an event;
  *	or of completions not yet in their queues
  * @completion: chosen by the user; without @done and @queue, @arg is a struct weir_waiter
@@ -27,6 +28,7 @@ struct weir_request {
 	struct weir_req req;
 	struct weir_session *session;
 	uint64_t submitted_ns;
+	bool is_timed;
 	struct weir_list link;
 	struct weir_completion completion;
 	struct weir_bounce bounce;

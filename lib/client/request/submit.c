@@ -5,6 +5,7 @@
  */
 #include "core/engine/fastpath.h"
 #include "lib/client/channel/session_link_fastpath.h"
+#include "lib/client/request/latency.h"
 #include "lib/client/request/prepare.h"
 #include "lib/client/channel/pump.h"
 #include "lib/client/request/waiter.h"
@@ -15,6 +16,22 @@ static WEIR_ALWAYS_INLINE void count_request(struct weir_session *session,
 	session->counters->requests++;
 	if (mode != WEIR_BOUNCE_NONE)
 		weir_bounce_count(session, mode, bytes);
+}
+
+/* Times @request, if it is due. */
+static void sample(struct weir_session *session, struct weir_request *request)
+{
+	if (session->sampler.left)
+		return;
+	weir_latency_choose(&session->sampler, request);
+	session->reads_clock = weir_session_must_read_clock(session);
+}
+
+/* One request more has been submitted. */
+static WEIR_ALWAYS_INLINE void pass_sampler(struct weir_session *session)
+{
+	if (!--session->sampler.left)
+		session->reads_clock = true;
 }
 
 /* The submitting call may have returned already: failures are reported by the completion. */
@@ -34,6 +51,10 @@ void weir_request_admit(struct weir_request *request)
 		return;
 	}
 	count_request(session, request->bounce.mode, request->req.length);
+	if (request->req.op > WEIR_OP_FADD)
+		return;
+	sample(session, request);
+	pass_sampler(session);
 }
 
 /* Undoes a failed post. */
@@ -99,35 +120,58 @@ static WEIR_ALWAYS_INLINE void complete_alone(struct weir_request *request)
 		weir_request_notify_alone(request);
 }
 
+static WEIR_ALWAYS_INLINE void count_posted(struct weir_session *session,
+					    const struct weir_request *request)
+{
+	count_request(session, request->bounce.mode, request->req.length);
+	pass_sampler(session);
+}
+
 enum posted { POSTED_NOT, POSTED, POSTED_AND_ENDED };
+
+/* Before a post: for a window that needs the time, or for a request that is to be timed. */
+__attribute__((noinline, cold)) static void read_clock(struct weir_session *session,
+						       struct weir_request *request)
+{
+	struct weir_window *window = session->engine.window;
+	uint64_t now_ns = weir_now_ns();
+
+	if (window->policy)
+		weir_window_tick(window, now_ns);
+	request->submitted_ns = now_ns;
+	sample(session, request);
+}
 
 /* The fast path of a single request. The caller then polls the session at the window's time. */
 static WEIR_ALWAYS_INLINE enum posted post_alone(struct weir_session *session,
 						 struct weir_request *request)
 {
-	struct weir_window *window = session->engine.window;
 	struct weir_session_link *link;
 	struct weir_wr *wr;
-	bool is_posted;
 
-	if (window->policy)
-		weir_window_tick(window, weir_now_ns());
+	if (session->reads_clock)
+		read_clock(session, request);
 	wr = weir_fastpath_post(&session->engine, &request->req);
 	if (!wr)
 		return POSTED_NOT;
 	link = &session->links[wr->channel];
-	is_posted = weir_session_link_post_one(link, wr);
-	count_request(session, request->bounce.mode, request->req.length);
-	if (!is_posted) {
+	if (!weir_session_link_post_one(link, wr)) {
+		count_posted(session, request);
 		record_posted(request, wr);
 		unpost(request, wr);
-	} else if (!may_poll_before_clock(request)) {
-		record_posted(request, wr);
-	} else if (poll_ended(request, link, wr)) {
-		complete_alone(request);
-		return POSTED_AND_ENDED;
+		return POSTED;
 	}
-	return POSTED;
+	count_posted(session, request);
+	if (!may_poll_before_clock(request)) {
+		record_posted(request, wr);
+		return POSTED;
+	}
+	if (!poll_ended(request, link, wr))
+		return POSTED;
+	if (request->is_timed)
+		weir_latency_end(request);
+	complete_alone(request);
+	return POSTED_AND_ENDED;
 }
 
 /* @request is filled in, and its completion has room. After a weir_combine_begin(). */

@@ -58,6 +58,7 @@ static void note(struct shown *s, uint32_t count)
 static void statistics_are_read(void **state)
 {
 	struct weir_stats_shm_window window;
+	struct weir_histogram latency;
 	struct weir_counters counters;
 	struct shown s;
 
@@ -73,6 +74,12 @@ static void statistics_are_read(void **state)
 	assert_int_equal(counters.requests, 7);
 	assert_int_equal(counters.reconnects, 8);
 	assert_int_equal(window.wrs, 9);
+	weir_histogram_add(&s.stats->latency[WEIR_STATS_SHM_WRITE], 5000);
+	stats_view_latency(&s.view, WEIR_STATS_SHM_WRITE, &latency);
+	assert_int_equal(latency.count, 1);
+	assert_int_equal(weir_histogram_at(&latency, 500000), 5000);
+	stats_view_latency(&s.view, WEIR_STATS_SHM_READ, &latency);
+	assert_int_equal(latency.count, 0);
 	shown_fini(&s);
 }
 

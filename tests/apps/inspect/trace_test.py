@@ -250,12 +250,29 @@ class Trace(unittest.TestCase):
         self.assertEqual((session["errors"], session["merged"]), (0, 0))
         self.assertLessEqual(session["window_bytes"], session["window_limit"])
         self.assertTrue(4096 <= session["mr_dyn_bytes"] <= 512 * 1024 + 1, session)
+        for kind in ("read", "write", "atomic"):
+            latency = session["latency"][kind]
+            self.assertLessEqual(latency["p50_us"], latency["p99_us"])
+            self.assertLessEqual(latency["p99_us"], latency["max_us"])
         _, out, _ = weir("stat", str(client.pid))
         self.assertRegex(out, f"(?m)^mr_dyn_bytes +{session['mr_dyn_bytes']}  from this length on ")
         self.assertRegex(out, f"(?m)^session of weir-ping, process {client.pid}, with ")
         self.assertRegex(out, r"(?m)^requests +\d+  reads, writes and atomics submitted$")
         _, out, _ = weir("stat")
         self.assertRegex(out, f"(?m)^weir-ping +{client.pid} +{self.address} ")
+
+    def test_stat_shows_latencies_once_some_request_was_timed(self):
+        client = self.busy_client()
+        deadline = time.monotonic() + SECONDS
+        timed = 0
+        while not timed and time.monotonic() < deadline:
+            [session] = json.loads(weir("stat", "--json", str(client.pid))[1])["sessions"]
+            timed = session["latency"]["read"]["timed_requests"]
+        self.assertGreater(timed, 0)
+        self.assertLess(timed, session["requests"])
+        self.assertGreater(session["latency"]["read"]["p50_us"], 0)
+        _, out, _ = weir("stat", str(client.pid))
+        self.assertRegex(out, r"(?m)^read latency: p50 [\d.]+ us, p99 [\d.]+ us, longest ")
 
     def pressure(self, pid, nic):
         """The estimate of weir stat for small writes of @pid, on a NIC with @nic cache entries."""

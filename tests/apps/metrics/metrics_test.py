@@ -322,7 +322,7 @@ class Host(Programs):
                           "written_bytes_total inlined_work_requests_total "
                           "in_flight_bytes in_flight_work_requests merged_requests_total "
                           "chains_total window_waits_total copied_requests_total "
-                          "window_bytes window_max_bytes")
+                          "window_bytes window_max_bytes request_duration_seconds")
         with self.perf(donor, "-o", "mix", "-t", "2", "-n", "128", "-s", "4K", "-b", "hybrid", "-m",
                        "pre", "-w", "64K") as perf:
             self.until_moved(donors | common - names_of("session", "window_bytes window_max_bytes"),
