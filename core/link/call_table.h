@@ -105,4 +105,14 @@ static inline uint64_t weir_call_table_deadline_ns(const struct weir_call_table 
 /* Return: a hold to return to the donor; 0: none. */
 uint64_t weir_call_table_granted(const struct weir_call_table *t);
 
+/*
+ * Whether a call ended without a reply, which is no refusal: the donor may not even have received
+ * the call. -EAGAIN: the table was full; -EINTR: the caller was interrupted.
+ */
+static inline bool weir_call_is_unanswered(int rc)
+{
+	return rc == -ETIMEDOUT || rc == -ENOTCONN || rc == -ECONNRESET || rc == -EAGAIN ||
+	       rc == -EINTR;
+}
+
 #endif

@@ -42,8 +42,7 @@
  * extent is filled from the disk. Until then the extent accepts no writes, so that no write
  * overtakes that copy.
  *
- * The host owns memory, requests and time, and asks donors for the placements from
- * weir_extents_next_placement().
+ * The host owns memory, requests and time. Which donor it asks for memory, and when, says borrow.h.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */
@@ -51,17 +50,14 @@
 #define WEIR_CORE_VOLUME_EXTENTS_H
 
 #include "core/base/platform.h"
+#include "core/volume/page_sum.h"
 
 #define WEIR_EXTENTS_DONORS_MAX 64u
 #define WEIR_EXTENTS_REPLICAS_MAX 4u
 #define WEIR_EXTENTS_SLOTS_MAX (WEIR_EXTENTS_REPLICAS_MAX + 1)
+#define WEIR_EXTENTS_RESERVE_MIN 2u /* one to use while another is being borrowed */
 #define WEIR_EXTENTS_KEEPS_ALL UINT64_MAX
 #define WEIR_EXTENTS_CHUNK_PAGES 64u /* pages copied at a time */
-
-/* The expected contents of a page; other even values are checksums from the host. */
-#define WEIR_SUM_NOTHING 0u /* zeroes: never written, or discarded */
-#define WEIR_SUM_UNKNOWN 1u /* the last write failed, or was not seen */
-#define WEIR_SUM_FRESH 1u /* flag on a checksum: the page reverts to NOTHING if this write fails */
 
 enum weir_replica_state {
 	WEIR_REPLICA_NONE, /* no memory */
@@ -199,6 +195,20 @@ struct weir_extents {
 	struct weir_extents_local_copy local;
 	bool is_mapped;
 };
+
+/**
+ * weir_extents_choose_bytes() - choose the size of a volume's extents
+ * @volume_bytes: at least 1
+ * @bytes_max: a power of two, at least 1 MiB. The host's loops over extents hold its lock: a host
+ *	whose lock may be held for long limits the extents, so that small donors lend something, too
+ *
+ * Return: a power of two, at least 1 MiB. Up to the limit, a volume has 64 to 128 extents, so that
+ *	each donor gets a share.
+ */
+uint64_t weir_extents_choose_bytes(uint64_t volume_bytes, uint64_t bytes_max);
+
+/* How many thin extents of @nr_extents keep their memory, if the user does not say: an eighth. */
+uint32_t weir_extents_choose_reserve(uint32_t nr_extents);
 
 /**
  * weir_extents_init() - initialise a volume without memory, all donors down

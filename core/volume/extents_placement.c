@@ -7,6 +7,26 @@
  */
 #include "core/volume/extents.h"
 
+#define EXTENTS_MIN 64u
+#define EXTENT_BYTES_MIN (1u << 20)
+#define RESERVE_SHARE 8u
+
+uint64_t weir_extents_choose_bytes(uint64_t volume_bytes, uint64_t bytes_max)
+{
+	uint64_t bytes = EXTENT_BYTES_MIN;
+
+	while (bytes < bytes_max && bytes * 2 * EXTENTS_MIN < volume_bytes)
+		bytes *= 2;
+	return bytes;
+}
+
+uint32_t weir_extents_choose_reserve(uint32_t nr_extents)
+{
+	uint32_t reserve = nr_extents / RESERVE_SHARE;
+
+	return reserve < WEIR_EXTENTS_RESERVE_MIN ? WEIR_EXTENTS_RESERVE_MIN : reserve;
+}
+
 static bool has_donor(const struct weir_extents *v, const struct weir_extent *extent, uint8_t donor)
 {
 	for (uint8_t slot = 0; slot < v->slots; slot++) {

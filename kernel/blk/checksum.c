@@ -2,7 +2,7 @@
 /* A page of the device may start and end anywhere in memory, in several pieces. */
 #include <linux/crc32c.h>
 
-#include "core/volume/extents.h"
+#include "core/volume/page_sum.h"
 #include "kernel/blk/checksum.h"
 
 struct cursor {
@@ -22,7 +22,6 @@ static void *next_piece(struct cursor *cursor, unsigned int *bytes)
 	return piece;
 }
 
-/* Even and not 0: the core gives other values a meaning of their own. */
 static u32 sum_page(struct cursor *cursor)
 {
 	unsigned int left = PAGE_SIZE;
@@ -35,7 +34,7 @@ static u32 sum_page(struct cursor *cursor)
 		crc = crc32c(crc, piece, bytes);
 		left -= bytes;
 	}
-	return (crc & ~1u) ?: 2;
+	return weir_page_sum(crc);
 }
 
 static void clear_page_at(struct cursor *cursor)
@@ -67,9 +66,9 @@ bool weir_blk_checksum_check(struct scatterlist *sgl, u32 pages, const u32 *expe
 	u32 i;
 
 	for (i = 0; i < pages; i++) {
-		if (expected[i] == WEIR_SUM_NOTHING)
+		if (weir_page_sum_is_zeroes(expected[i]))
 			clear_page_at(&cursor);
-		else if (sum_page(&cursor) != expected[i] && expected[i] != WEIR_SUM_UNKNOWN)
+		else if (!weir_page_sum_fits(expected[i], sum_page(&cursor)))
 			is_right = false;
 	}
 	return is_right;

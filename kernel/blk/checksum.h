@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* CRC32C checksums of pages, as core/volume/extents.h requires. */
+/* CRC32C checksums of pages, as core/volume/page_sum.h requires. */
 #ifndef WEIR_KERNEL_BLK_CHECKSUM_H
 #define WEIR_KERNEL_BLK_CHECKSUM_H
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 
 #include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
+#include "kernel/blk/target.h"
 
-/* A volume has 64 to 128 extents, so that each donor gets a share. */
-#define EXTENTS 64
-#define EXTENT_BYTES_MIN SZ_1M
 #define NO_SHIFT 63 /* one extent, of any size */
 #define ZEROED_PAGES_MAX 4096u /* per hold of the lock */
 
-static u32 extents_of(const struct weir_blk_volume *volume, u64 bytes)
+u32 weir_blk_memory_extents(const struct weir_blk_volume *volume, u64 bytes)
 {
 	return (bytes + (1ull << volume->shift) - 1) >> volume->shift;
 }
@@ -23,12 +22,9 @@ int weir_blk_memory_init(struct weir_blk_volume *volume, const struct weir_blk_s
 
 	volume->shift = NO_SHIFT;
 	if (!setup->name[0]) {
-		u64 bytes = roundup_pow_of_two(DIV_ROUND_UP_ULL(setup->bytes, 2 * EXTENTS));
-
-		bytes = max_t(u64, bytes, EXTENT_BYTES_MIN);
-		volume->shift = ilog2(bytes);
-		nr_extents = extents_of(volume, setup->bytes);
-		pages = bytes >> PAGE_SHIFT;
+		volume->shift = ilog2(weir_extents_choose_bytes(setup->bytes, 1ull << NO_SHIFT));
+		nr_extents = weir_blk_memory_extents(volume, setup->bytes);
+		pages = 1u << (volume->shift - PAGE_SHIFT);
 	}
 	volume->extents = kvcalloc(nr_extents, sizeof(*volume->extents), GFP_KERNEL);
 	if (!volume->extents)
@@ -37,6 +33,8 @@ int weir_blk_memory_init(struct weir_blk_volume *volume, const struct weir_blk_s
 			       setup->replicas);
 	if (rc)
 		return rc;
+	weir_borrow_init(&volume->borrow, &volume->core, 1ull << volume->shift,
+			 weir_blk_volume_patience_ms(volume) * (u64)NSEC_PER_MSEC);
 	volume->regions =
 		kvcalloc(nr_extents * volume->core.slots, sizeof(*volume->regions), GFP_KERNEL);
 	return volume->regions ? 0 : -ENOMEM;
@@ -78,150 +76,103 @@ static int no_memory_for_sums(struct kweir_error *error)
 	return kweir_fail(error, -ENOMEM, "no memory for the checksums: 1 MiB for each GiB");
 }
 
-/*
- * Records a donor's reply to a memory request. A stopped donor still serves reads and writes
- * without its process, but a request for each piece would block the caller for minutes. So the
- * volume prefers other donors, and retries a silent donor only once in a while.
- */
-static void note_answer(struct weir_blk_volume *volume, u8 donor, int rc)
-{
-	struct weir_blk_target *target = &volume->target[donor];
-
-	target->is_silent = kweir_is_no_answer(rc);
-	if (!target->is_silent)
-		return;
-	target->ask_again = jiffies;
-	if (rc != -EINTR) /* -EINTR concerns the caller, not the donor */
-		target->ask_again += msecs_to_jiffies(weir_blk_volume_patience_ms(volume));
-	spin_lock_bh(&volume->lock);
-	if (volume->core.donor[donor].state == WEIR_EXTENTS_DONOR_UP)
-		weir_extents_donor_slow(&volume->core, donor);
-	spin_unlock_bh(&volume->lock);
-}
-
 int weir_blk_memory_query_room(struct weir_blk_volume *volume, u8 donor, struct kweir_error *error)
 {
-	u64 bytes;
-	int rc;
+	u64 bytes = 0;
+	int rc = kweir_session_room(volume->target[donor].session, &bytes, error);
 
-	rc = kweir_session_room(volume->target[donor].session, &bytes, error);
-	note_answer(volume, donor, rc);
-	if (rc)
-		return rc;
-	/* The last extent may turn out too large for the room. */
 	spin_lock_bh(&volume->lock);
-	weir_extents_donor_room(&volume->core, donor,
-				(bytes >> volume->shift) + !!weir_blk_volume_within(volume, bytes));
+	weir_borrow_room(&volume->borrow, donor, rc, bytes, ktime_get_ns());
 	spin_unlock_bh(&volume->lock);
-	return 0;
-}
-
-void weir_blk_memory_retry_silent(struct weir_blk_volume *volume)
-{
-	u8 i, first = volume->core.nr_donors;
-
-	for (i = 0; i < volume->core.nr_donors; i++) {
-		const struct weir_blk_target *target = &volume->target[i];
-
-		if (!target->is_silent || !target->session ||
-		    time_before(jiffies, target->ask_again))
-			continue;
-		if (first == volume->core.nr_donors ||
-		    time_before(target->ask_again, volume->target[first].ask_again))
-			first = i;
-	}
-	if (first < volume->core.nr_donors && !weir_blk_memory_query_room(volume, first, NULL))
-		weir_blk_volume_kick(volume);
-}
-
-/* A donor that does not know a hold has closed the hold in a call whose reply came too late. */
-static bool return_to_donor(struct weir_blk_volume *volume, u8 donor, struct kweir_region *region)
-{
-	int rc = kweir_region_close(region, NULL);
-
-	note_answer(volume, donor, rc);
-	return !kweir_is_no_answer(rc);
-}
-
-/* Borrows memory from a donor for @place. */
-static int request_memory(struct weir_blk_volume *volume, struct weir_extents_placement *place,
-			  struct kweir_error *error)
-{
-	struct kweir_region region;
-	int rc, wanted = 0;
-
-	rc = kweir_region_create(volume->target[place->donor].session, NULL, 1ull << volume->shift,
-				 &region, error);
-	note_answer(volume, place->donor, rc);
-	spin_lock_bh(&volume->lock);
-	if (rc && !kweir_is_no_answer(rc))
-		weir_extents_donor_room(&volume->core, place->donor, 0);
-	else if (!rc)
-		wanted = weir_extents_granted(&volume->core, place);
-	if (!rc && !wanted)
-		*weir_blk_volume_region(volume, place->extent, place->slot) = region;
-	spin_unlock_bh(&volume->lock);
-	if (wanted)
-		return_to_donor(volume, place->donor, &region);
-	else if (!rc)
-		weir_blk_volume_memory_came(volume);
 	return rc;
 }
 
-int weir_blk_memory_fetch(struct weir_blk_volume *volume, struct kweir_error *error)
+static void ask_memory(struct weir_blk_volume *volume, struct weir_extents_placement *place,
+		       struct kweir_error *error)
 {
-	struct weir_extents_placement place;
+	struct kweir_region region;
+	bool is_placed;
 	int rc;
 
-	for (;;) {
-		spin_lock_bh(&volume->lock);
-		rc = weir_extents_next_placement(&volume->core, &place);
-		spin_unlock_bh(&volume->lock);
-		if (rc)
-			return rc == -ENOENT ? 0 : rc;
-		request_memory(volume, &place, error);
-	}
+	rc = kweir_region_create(volume->target[place->donor].session, NULL, 1ull << volume->shift,
+				 &region, error);
+	spin_lock_bh(&volume->lock);
+	is_placed = weir_borrow_taken(&volume->borrow, place, rc, ktime_get_ns());
+	if (is_placed)
+		*weir_blk_volume_region(volume, place->extent, place->slot) = region;
+	spin_unlock_bh(&volume->lock);
+	if (is_placed)
+		weir_blk_volume_memory_came(volume);
+	if (rc || is_placed)
+		return;
+	rc = kweir_region_close(&region, NULL);
+	spin_lock_bh(&volume->lock);
+	weir_borrow_answered(&volume->borrow, place->donor, rc, ktime_get_ns());
+	spin_unlock_bh(&volume->lock);
 }
 
-/* Donors that can be told now, if @tell, and donors that need not be told. With the lock held. */
-static u8 choose_donors(const struct weir_blk_volume *volume, bool tell)
+/* A donor that does not know a hold has closed the hold in a call whose reply came too late. */
+static void give_back(struct weir_blk_volume *volume, const struct weir_borrow_step *step)
 {
-	u8 i, donors = 0;
-
-	for (i = 0; i < volume->core.nr_donors; i++) {
-		u8 state = volume->core.donor[i].state;
-
-		if (state == WEIR_EXTENTS_DONOR_DOWN || (tell && state == WEIR_EXTENTS_DONOR_UP))
-			donors |= 1 << i;
-	}
-	return donors;
-}
-
-bool weir_blk_memory_return(struct weir_blk_volume *volume, bool tell)
-{
-	struct weir_extents_placement place;
 	struct kweir_region region;
-	bool is_any_returned = false;
+	int rc = 0;
 
-	for (;;) {
-		bool is_there = false, is_returned, any;
+	spin_lock_bh(&volume->lock);
+	region = *weir_blk_volume_region(volume, step->place.extent, step->place.slot);
+	spin_unlock_bh(&volume->lock);
+	if (step->op == WEIR_BORROW_GIVE_BACK)
+		rc = kweir_region_close(&region, NULL);
+	spin_lock_bh(&volume->lock);
+	weir_borrow_returned(&volume->borrow, step, rc, ktime_get_ns());
+	spin_unlock_bh(&volume->lock);
+}
 
-		spin_lock_bh(&volume->lock);
-		weir_extents_trim(&volume->core);
-		any = weir_extents_next_return(&volume->core, choose_donors(volume, tell), &place);
-		if (any) {
-			region = *weir_blk_volume_region(volume, place.extent, place.slot);
-			is_there = volume->core.donor[place.donor].state != WEIR_EXTENTS_DONOR_DOWN;
-		}
-		spin_unlock_bh(&volume->lock);
-		if (!any)
-			return is_any_returned;
-		is_returned = !is_there || return_to_donor(volume, place.donor, &region);
-		is_any_returned |= is_returned;
-		spin_lock_bh(&volume->lock);
-		weir_extents_returned(&volume->core, &place, is_returned);
-		spin_unlock_bh(&volume->lock);
+static void take_step(struct weir_blk_volume *volume, struct weir_borrow_step *step,
+		      struct kweir_error *error)
+{
+	struct weir_blk_target *target = &volume->target[step->place.donor];
+
+	switch ((enum weir_borrow_op)step->op) {
+	case WEIR_BORROW_ASK_MEMORY:
+		ask_memory(volume, &step->place, error);
+		break;
+	case WEIR_BORROW_ASK_ROOM:
+		weir_blk_memory_query_room(volume, step->place.donor, NULL);
+		break;
+	case WEIR_BORROW_GIVE_BACK:
+	case WEIR_BORROW_DROP:
+		give_back(volume, step);
+		break;
+	case WEIR_BORROW_RECONNECT:
+		weir_blk_target_close(target);
+		weir_blk_target_schedule_connect(target);
+		break;
+	case WEIR_BORROW_END:
+		break;
 	}
+}
+
+void weir_blk_memory_round(struct weir_blk_volume *volume, enum weir_borrow_phase first,
+			   enum weir_borrow_phase last, struct kweir_error *error)
+{
+	struct weir_borrow_step step;
+
+	weir_borrow_begin(&volume->borrow, first, last);
+	do {
+		spin_lock_bh(&volume->lock);
+		weir_borrow_next(&volume->borrow, &step, ktime_get_ns());
+		spin_unlock_bh(&volume->lock);
+		take_step(volume, &step, error);
+	} while (step.op != WEIR_BORROW_END && !READ_ONCE(volume->closing));
+	if (volume->borrow.is_wanted)
+		weir_blk_volume_kick(volume);
+}
+
+/* Return: whether all memory is there. */
+static bool take_all(struct weir_blk_volume *volume, struct kweir_error *error)
+{
+	weir_blk_memory_round(volume, WEIR_BORROW_TAKE, WEIR_BORROW_TAKE, error);
+	return !volume->borrow.is_short;
 }
 
 /* Opens or creates the named region: the volume's only extent. */
@@ -255,20 +206,23 @@ static int borrow_named(struct weir_blk_volume *volume, struct kweir_error *erro
 static int no_room(const struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error)
 {
 	struct weir_extents_census census = weir_extents_census(&volume->core);
+	u8 donor = weir_borrow_scarcest(&volume->borrow);
 
 	if (error->text[0])
 		return -ENOSPC;
 	return kweir_fail(
 		error, -ENOSPC,
-		"the donors have no room: %u of %u pieces of %llu KiB found all their replicas",
-		census.whole, extents_of(volume, bytes), 1ull << volume->shift >> 10);
+		"the donors have no room: %u of %u pieces of %llu KiB found all their replicas; "
+		"%pISpc: offered %llu KiB",
+		census.whole, weir_blk_memory_extents(volume, bytes), 1ull << volume->shift >> 10,
+		&volume->target[donor].address, volume->borrow.donor[donor].room_bytes >> 10);
 }
 
 int weir_blk_memory_borrow(struct weir_blk_volume *volume, struct kweir_error *error)
 {
 	if (volume->name[0])
 		return borrow_named(volume, error);
-	if (weir_blk_memory_fetch(volume, error))
+	if (!take_all(volume, error))
 		return no_room(volume, volume->bytes, error);
 	if (make_sums(volume->extents, 0, volume->core.nr_extents, volume->core.pages,
 		      volume->local))
@@ -334,54 +288,50 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 	return 0;
 }
 
-/*
- * Refuses a growth far beyond the donors' room before starting. Small errors are tolerated: the
- * last extent may not fit into the room, and the reserve has memory already.
- */
+/* Refuses a growth beyond the donors' room before starting. The reserve has memory already. */
 static bool is_too_much(struct weir_blk_volume *volume, u32 nr_more)
 {
 	u64 wanted = (u64)nr_more * volume->core.replicas;
 	u64 there = (u64)volume->core.reserve * volume->core.slots;
 	u8 i;
 
+	weir_blk_memory_round(volume, WEIR_BORROW_QUERY, WEIR_BORROW_QUERY, NULL);
+	spin_lock_bh(&volume->lock);
 	for (i = 0; i < volume->core.nr_donors; i++) {
-		if (volume->core.donor[i].state != WEIR_EXTENTS_DONOR_UP)
-			continue;
-		weir_blk_memory_query_room(volume, i, NULL);
-		spin_lock_bh(&volume->lock);
-		there += volume->core.donor[i].free;
-		spin_unlock_bh(&volume->lock);
+		if (volume->core.donor[i].state == WEIR_EXTENTS_DONOR_UP)
+			there += volume->core.donor[i].free;
 	}
+	spin_unlock_bh(&volume->lock);
 	return wanted > there;
 }
 
 /* New extents need memory, like the extents of a newly attached device. */
 static int grow_volume(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error)
 {
-	u32 nr_extents = extents_of(volume, bytes);
-	u64 old = (u64)extents_of(volume, volume->bytes) << volume->shift;
+	u32 nr_extents = weir_blk_memory_extents(volume, bytes);
+	u64 old = (u64)weir_blk_memory_extents(volume, volume->bytes) << volume->shift;
 	u64 end = (u64)nr_extents << volume->shift;
 
 	if (weir_blk_local_is_too_small(volume->local, bytes))
 		return kweir_fail(error, -ENOSPC, "the local disk is smaller than that");
-	if (is_too_much(volume, nr_extents - extents_of(volume, volume->bytes)))
+	if (is_too_much(volume, nr_extents - weir_blk_memory_extents(volume, volume->bytes)))
 		return no_room(volume, bytes, error);
 	if (nr_extents > volume->core.nr_extents && grow_arrays(volume, nr_extents))
 		return no_memory_for_sums(error);
 	if (end > old)
 		weir_blk_memory_zero(volume, old, end - old, true);
-	if (!weir_blk_memory_fetch(volume, error))
+	if (take_all(volume, error))
 		return 0;
 	no_room(volume, bytes, error);
 	if (end > old)
 		weir_blk_memory_zero(volume, old, end - old, false);
-	weir_blk_memory_return(volume, true);
+	weir_blk_memory_round(volume, WEIR_BORROW_RETURN, WEIR_BORROW_RETURN, NULL);
 	return -ENOSPC;
 }
 
 int weir_blk_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error)
 {
-	u64 end = (u64)extents_of(volume, volume->bytes) << volume->shift;
+	u64 end = (u64)weir_blk_memory_extents(volume, volume->bytes) << volume->shift;
 	int rc = 0;
 
 	if (bytes > volume->bytes)

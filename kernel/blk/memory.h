@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where each piece of a volume lies: borrows, moves and returns memory as core/volume/extents.h
- * decides.
+ * Where each piece of a volume lies: borrows, moves and returns memory as core/volume/borrow.h and
+ * extents.h decide.
  */
 #ifndef WEIR_KERNEL_BLK_MEMORY_H
 #define WEIR_KERNEL_BLK_MEMORY_H
 
 #include "kernel/blk/volume.h"
+
+/* The extents of a volume of this many bytes. */
+u32 weir_blk_memory_extents(const struct weir_blk_volume *volume, u64 bytes);
 
 /* Prepares a volume of @setup, without memory. Return: 0; -ENOMEM, -EINVAL. */
 int weir_blk_memory_init(struct weir_blk_volume *volume, const struct weir_blk_setup *setup);
@@ -21,24 +24,16 @@ void weir_blk_memory_fini(struct weir_blk_volume *volume);
  */
 int weir_blk_memory_borrow(struct weir_blk_volume *volume, struct kweir_error *error);
 
-/* Borrows missing memory. Return: 0; -ENOSPC, with the reason in @error if a donor gave a reason.
- */
-int weir_blk_memory_fetch(struct weir_blk_volume *volume, struct kweir_error *error);
-
 /*
- * Returns unused memory: memory at lost donors and, with @tell, memory at live donors. Silent or
- * slow donors are told later. Return: true if room became free.
+ * Borrows and returns memory as core/volume/borrow.h decides, in the phases from @first to @last.
+ * If memory is missing afterwards, @volume->borrow.is_short, and @error has the reason if a donor
+ * gave one; @error may be NULL.
  */
-bool weir_blk_memory_return(struct weir_blk_volume *volume, bool tell);
+void weir_blk_memory_round(struct weir_blk_volume *volume, enum weir_borrow_phase first,
+			   enum weir_borrow_phase last, struct kweir_error *error);
 
 /* Asks a donor how much memory the donor would lend. */
 int weir_blk_memory_query_room(struct weir_blk_volume *volume, u8 donor, struct kweir_error *error);
-
-/*
- * Asks one silent donor again, if due; one at a time, so that many silent donors do not delay the
- * others. A donor that replies is silent no longer.
- */
-void weir_blk_memory_retry_silent(struct weir_blk_volume *volume);
 
 /* Resizes the volume: new extents have memory on return, and extents beyond the end are gone. */
 int weir_blk_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error);

@@ -45,7 +45,7 @@ static int use_session(struct weir_blk_target *target, struct kweir_session *ses
 		kweir_session_abandon(session);
 	mutex_unlock(&volume->sessions);
 	spin_lock_bh(&volume->lock);
-	weir_extents_donor_up(&volume->core, number);
+	weir_borrow_session(&volume->borrow, number, WEIR_EXTENTS_DONOR_UP);
 	spin_unlock_bh(&volume->lock);
 	return weir_blk_memory_query_room(volume, number, error);
 }
@@ -137,7 +137,6 @@ void weir_blk_target_close(struct weir_blk_target *target)
 	mutex_lock(&volume->sessions);
 	weir_blk_target_add_stat(&target->past, &stat);
 	WRITE_ONCE(target->session, NULL);
-	target->is_silent = false;
 	mutex_unlock(&volume->sessions);
 	synchronize_rcu();
 	kweir_session_close(session);

@@ -12,7 +12,6 @@
 
 #define MAINTAIN_MS 1000
 #define PARKED_MS 20 /* period of checks on behalf of memory waiters */
-#define RESERVE_SHARE 8 /* default share of the device that keeps memory after a discard */
 
 static struct workqueue_struct *maintain_wq, *park_wq, *resync_wq;
 
@@ -91,6 +90,13 @@ static u64 extents_kept(const struct weir_blk_volume *volume, const struct kweir
 					     stat->keep_bytes >> volume->shift;
 }
 
+static enum weir_extents_donor_state donor_state(enum kweir_session_state state)
+{
+	if (state == KWEIR_SESSION_LOST)
+		return WEIR_EXTENTS_DONOR_DOWN;
+	return state == KWEIR_SESSION_UP ? WEIR_EXTENTS_DONOR_UP : WEIR_EXTENTS_DONOR_SLOW;
+}
+
 /* Passes the state of the target's session to the core. */
 static void check_session(struct weir_blk_volume *volume, u8 number)
 {
@@ -103,49 +109,8 @@ static void check_session(struct weir_blk_volume *volume, u8 number)
 	kweir_session_stat(target->session, &stat);
 	spin_lock_bh(&volume->lock);
 	weir_extents_donor_keeps(&volume->core, number, extents_kept(volume, &stat));
-	if (stat.state == KWEIR_SESSION_UP && !target->is_silent)
-		weir_extents_donor_up(&volume->core, number);
-	else if (stat.state != KWEIR_SESSION_LOST)
-		weir_extents_donor_slow(&volume->core, number);
-	else
-		weir_extents_donor_lost(&volume->core, number);
+	weir_borrow_session(&volume->borrow, number, donor_state(stat.state));
 	spin_unlock_bh(&volume->lock);
-}
-
-/* If a lost donor is unused, the target looks for a new process at the donor's address. */
-static void look_for_donor(struct weir_blk_volume *volume, u8 number)
-{
-	bool is_gone;
-
-	spin_lock_bh(&volume->lock);
-	is_gone = volume->core.donor[number].state == WEIR_EXTENTS_DONOR_DOWN &&
-		  !weir_extents_donor_extents(&volume->core, number);
-	spin_unlock_bh(&volume->lock);
-	if (!is_gone)
-		return;
-	weir_blk_target_close(&volume->target[number]);
-	weir_blk_target_schedule_connect(&volume->target[number]);
-}
-
-static void look_for_rooms(struct weir_blk_volume *volume)
-{
-	u8 i;
-
-	for (i = 0; i < volume->core.nr_donors; i++) {
-		if (volume->core.donor[i].state == WEIR_EXTENTS_DONOR_UP)
-			weir_blk_memory_query_room(volume, i, NULL);
-	}
-}
-
-/* Some extent must still leave a donor; this needs room at other donors. */
-static bool is_leaving(struct weir_blk_volume *volume)
-{
-	bool leaving;
-
-	spin_lock_bh(&volume->lock);
-	leaving = weir_extents_census(&volume->core).leaving;
-	spin_unlock_bh(&volume->lock);
-	return leaving;
 }
 
 static void maintain(struct work_struct *work)
@@ -161,16 +126,10 @@ static void maintain(struct work_struct *work)
 	mutex_lock(&volume->maintenance);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		check_session(volume, i);
-	weir_blk_memory_return(volume, false);
-	if (weir_blk_memory_fetch(volume, NULL) || is_leaving(volume))
-		look_for_rooms(volume); /* for the next time */
-	if (weir_blk_memory_return(volume, true))
-		weir_blk_volume_kick(volume); /* returned memory makes way for other memory */
-	queue_work(resync_wq, &volume->resync_work);
+	weir_blk_memory_round(volume, WEIR_BORROW_FORGET, WEIR_BORROW_RETURN, NULL);
+	queue_work(resync_wq, &volume->resync_work); /* which waits for no silent donor */
 	weir_blk_local_kick(volume->local);
-	for (i = 0; i < volume->core.nr_donors; i++)
-		look_for_donor(volume, i);
-	weir_blk_memory_retry_silent(volume);
+	weir_blk_memory_round(volume, WEIR_BORROW_REPLACE, WEIR_BORROW_RETRY, NULL);
 	mutex_unlock(&volume->maintenance);
 	memalloc_noio_restore(flags);
 	queue_delayed_work(maintain_wq, &volume->maintain, msecs_to_jiffies(MAINTAIN_MS));
@@ -236,13 +195,15 @@ static void free_volume(struct weir_blk_volume *volume)
 	key_put(volume->key);
 }
 
-/* At least two extents: one to use while another is being borrowed. */
 static void set_reserve(struct weir_blk_volume *volume)
 {
-	u64 bytes = volume->reserve_bytes ?: volume->bytes / RESERVE_SHARE;
+	u32 reserve = weir_extents_choose_reserve(weir_blk_memory_extents(volume, volume->bytes));
 
+	if (volume->reserve_bytes)
+		reserve = clamp_t(u64, volume->reserve_bytes >> volume->shift,
+				  WEIR_EXTENTS_RESERVE_MIN, U32_MAX);
 	spin_lock_bh(&volume->lock);
-	volume->core.reserve = clamp_t(u64, bytes >> volume->shift, 2, U32_MAX);
+	volume->core.reserve = reserve;
 	spin_unlock_bh(&volume->lock);
 }
 

@@ -15,6 +15,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "core/volume/borrow.h"
 #include "core/volume/extents.h"
 #include "kernel/weir/weir.h"
 #include "include/uapi/weir_blk.h"
@@ -51,8 +52,6 @@ struct weir_blk_setup {
  *	freed after an RCU grace period
  * @coming: the session being connected; guarded by @volume->sessions
  * @join: the work that connects
- * @is_silent: the donor did not reply to a memory request; the next request comes at @ask_again,
- *	jiffies. Guarded by @volume->maintenance
  * @past: counters of sessions that have ended
  */
 struct weir_blk_target {
@@ -60,14 +59,13 @@ struct weir_blk_target {
 	struct sockaddr_storage address;
 	struct kweir_session *session, *coming;
 	struct delayed_work join;
-	bool is_silent;
-	unsigned long ask_again;
 	struct kweir_stat past;
 };
 
 /**
  * struct weir_blk_volume - the memory of a device
  * @core: maps extents to donors; guarded by @lock, under which ios are pushed, too
+ * @borrow: whom to ask for memory; with @maintenance and @lock held
  * @regions: core.slots regions for each extent; each belongs to the user of its replica
  * @reserve_bytes: as configured
  * @shift: offset >> @shift is the extent
@@ -86,6 +84,7 @@ struct weir_blk_target {
 struct weir_blk_volume {
 	spinlock_t lock;
 	struct weir_extents core;
+	struct weir_borrow borrow;
 	struct weir_extent *extents;
 	struct kweir_region *regions;
 	u64 bytes, reserve_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/slab.h>
 
+#include "core/link/call_table.h"
 #include "kernel/weir/conn.h"
 #include "kernel/weir/control.h"
 #include "kernel/weir/session.h"
@@ -369,7 +370,7 @@ static void close_granted(struct kweir_control *control)
 	struct wire_control_request request = { .op = WIRE_REGION_CLOSE };
 	int rc = 0;
 
-	while (!kweir_is_no_answer(rc) && (request.value = granted_hold(control)))
+	while (!weir_call_is_unanswered(rc) && (request.value = granted_hold(control)))
 		rc = call(control, &request, NULL);
 }
 

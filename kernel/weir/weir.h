@@ -203,7 +203,7 @@ struct kweir_region {
  * Return: 0, or
  *	-EEXIST the donor has a region of that name;
  *	-ENOSPC, -EDQUOT the donor lends no more;
- *	-ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EAGAIN, -EINTR no reply: see kweir_is_no_answer().
+ *	-ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EAGAIN, -EINTR no reply: see weir_call_is_unanswered().
  */
 int kweir_region_create(struct kweir_session *session, const char *name, u64 length,
 			struct kweir_region *region, struct kweir_error *error);
@@ -229,16 +229,6 @@ int kweir_region_close(struct kweir_region *region, struct kweir_error *error);
  * Memory granted by a later reply returns to the donor automatically. Context: any.
  */
 void kweir_session_set_answer_timeout(struct kweir_session *session, u32 ms);
-
-/*
- * Did a region call end without a reply? The donor may not even have received the call. Context:
- * any.
- */
-static inline bool kweir_is_no_answer(int status)
-{
-	return status == -ETIMEDOUT || status == -ENOTCONN || status == -ECONNRESET ||
-	       status == -EAGAIN || status == -EINTR;
-}
 
 /* How many bytes the donor would lend this session now. Context, Return: as kweir_region_close().
  */

@@ -7,15 +7,13 @@
 
 uint32_t weir_volume_checksum(const void *page)
 {
-	uint32_t crc = crc32_iscsi((unsigned char *)page, WEIR_VOLUME_PAGE_BYTES, ~0u);
-
-	return (crc & ~1u) ? crc & ~1u : 2;
+	return weir_page_sum(crc32_iscsi((unsigned char *)page, WEIR_VOLUME_PAGE_BYTES, ~0u));
 }
 
 bool weir_volume_checksum_accept(void *page, uint32_t expected)
 {
-	if (expected == WEIR_SUM_NOTHING)
-		memset(page, 0, WEIR_VOLUME_PAGE_BYTES);
-	return expected == WEIR_SUM_NOTHING || expected == WEIR_SUM_UNKNOWN ||
-	       expected == weir_volume_checksum(page);
+	if (!weir_page_sum_is_zeroes(expected))
+		return weir_page_sum_fits(expected, weir_volume_checksum(page));
+	memset(page, 0, WEIR_VOLUME_PAGE_BYTES);
+	return true;
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The checksum of a page, as the core wants it: even and not 0. */
+/* The checksum of a page, from its CRC32C: see core/volume/page_sum.h. */
 uint32_t weir_volume_checksum(const void *page);
 
 /*

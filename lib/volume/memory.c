@@ -2,30 +2,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/link/call_table.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/client/memory/region.h"
 #include "lib/volume/memory.h"
 #include "lib/volume/request.h"
+#include "lib/volume/target.h"
 
-#define EXTENTS 64u /* at least; each donor gets a share */
-#define EXTENT_BYTES_MIN (1u << 20)
 #define EXTENT_BYTES_MAX (1u << 30)
-#define RESERVE_SHARE 8u /* share of the extents that keeps memory after a discard */
-
-static uint64_t round_up_to_power(uint64_t bytes)
-{
-	uint64_t power = EXTENT_BYTES_MIN;
-
-	while (power < bytes && power < EXTENT_BYTES_MAX)
-		power *= 2;
-	return power;
-}
 
 /* A volume that is smaller than a set of extents is striped over fewer extents. */
 static void choose_stripe(struct weir_volume *v)
 {
-	uint64_t bytes = round_up_to_power(v->bytes / (2 * EXTENTS));
+	uint64_t bytes = weir_extents_choose_bytes(v->bytes, EXTENT_BYTES_MAX);
 	uint64_t extents = (v->bytes + bytes - 1) / bytes;
 
 	v->stripe = (struct weir_stripe){
@@ -61,10 +51,8 @@ int weir_volume_memory_lay_out(struct weir_volume *v)
 		if (!v->extents[i].sum)
 			return -ENOMEM;
 	}
-	/* At least two extents: one to use while another is being borrowed. */
-	v->core.reserve = v->core.nr_extents / RESERVE_SHARE;
-	if (v->core.reserve < 2)
-		v->core.reserve = 2;
+	v->core.reserve = weir_extents_choose_reserve(v->core.nr_extents);
+	weir_borrow_init(&v->borrow, &v->core, weir_volume_extent_bytes(v), v->options.timeout_ns);
 	v->regions = calloc(count * v->core.slots, sizeof(struct weir_region *));
 	return v->regions ? 0 : -ENOMEM;
 }
@@ -77,158 +65,106 @@ void weir_volume_memory_fini(struct weir_volume *v)
 	free(v->regions); /* the sessions free the regions themselves */
 }
 
-static bool is_no_answer(int rc)
-{
-	return rc == -ETIMEDOUT || rc == -ECONNRESET || rc == -ENOTCONN;
-}
-
-/*
- * A stopped donor still serves reads and writes without its process, but each request for memory
- * would wait for the timeout. So the volume prefers others, and asks a silent donor once in a
- * while.
- */
-static void note_answer(struct weir_volume *v, uint8_t donor, int rc)
-{
-	struct weir_volume_target *target = &v->targets[donor];
-
-	target->is_silent = is_no_answer(rc);
-	if (!target->is_silent)
-		return;
-	target->ask_again_ns = weir_after_ns(weir_now_ns(), v->options.timeout_ns);
-	weir_volume_lock(v);
-	if (v->core.donor[donor].state == WEIR_EXTENTS_DONOR_UP)
-		weir_extents_donor_slow(&v->core, donor);
-	weir_volume_unlock(v);
-}
-
 int weir_volume_memory_query_room(struct weir_volume *v, uint8_t donor)
 {
 	struct weir_donor_state state = { 0 };
-	uint64_t free_bytes, quota_bytes;
+	uint64_t bytes, quota_bytes;
 	int rc = weir_session_donor_state(v->targets[donor].session, &state, sizeof(state));
 
-	note_answer(v, donor, rc);
-	if (rc)
-		return rc;
-	free_bytes = state.memory_bytes - state.lent_bytes;
+	bytes = state.memory_bytes - state.lent_bytes;
 	quota_bytes = state.quota_bytes - state.held_bytes;
-	if (quota_bytes < free_bytes)
-		free_bytes = quota_bytes;
+	if (quota_bytes < bytes)
+		bytes = quota_bytes;
 	weir_volume_lock(v);
-	weir_extents_donor_room(&v->core, donor, free_bytes / weir_volume_extent_bytes(v));
+	weir_borrow_room(&v->borrow, donor, rc, bytes, weir_now_ns());
 	weir_volume_unlock(v);
-	return 0;
+	return rc;
 }
 
-void weir_volume_memory_retry_silent(struct weir_volume *v)
-{
-	struct weir_volume_target *first = NULL;
-	uint64_t now_ns = weir_now_ns();
-
-	for (unsigned int i = 0; i < v->nr_targets; i++) {
-		struct weir_volume_target *target = &v->targets[i];
-
-		if (!target->is_silent || !target->session || target->ask_again_ns > now_ns)
-			continue;
-		if (!first || target->ask_again_ns < first->ask_again_ns)
-			first = target;
-	}
-	if (first && !weir_volume_memory_query_room(v, (uint8_t)(first - v->targets)))
-		weir_volume_kick(v);
-}
-
-/* Borrows memory from a donor for @place. */
-static void request_memory(struct weir_volume *v, struct weir_extents_placement *place,
-			   struct weir_error *error)
+static void ask_memory(struct weir_volume *v, struct weir_extents_placement *place,
+		       struct weir_error *error)
 {
 	struct weir_region *region = NULL;
-	int rc, wanted = 0;
+	int rc = weir_region_create(v->targets[place->donor].session, NULL,
+				    weir_volume_extent_bytes(v), WEIR_REGION_EXCLUSIVE, &region,
+				    error);
+	bool is_placed;
 
-	rc = weir_region_create(v->targets[place->donor].session, NULL, weir_volume_extent_bytes(v),
-				WEIR_REGION_EXCLUSIVE, &region, error);
-	note_answer(v, place->donor, rc);
 	weir_volume_lock(v);
-	if (rc && !is_no_answer(rc))
-		weir_extents_donor_room(&v->core, place->donor, 0);
-	else if (!rc)
-		wanted = weir_extents_granted(&v->core, place);
-	if (!rc && !wanted) {
+	is_placed = weir_borrow_taken(&v->borrow, place, rc, weir_now_ns());
+	if (is_placed) {
 		*weir_volume_region(v, place->extent, place->slot) = region;
 		weir_volume_pieces_resume(v, false);
 	}
 	weir_volume_unlock(v);
-	if (wanted)
-		weir_region_close(region);
+	if (rc || is_placed)
+		return;
+	rc = weir_region_try_close(region);
+	if (weir_call_is_unanswered(rc))
+		weir_region_forget(region); /* the donor frees it when the session ends */
+	weir_volume_lock(v);
+	weir_borrow_answered(&v->borrow, place->donor, rc, weir_now_ns());
+	weir_volume_unlock(v);
 }
 
-int weir_volume_memory_fetch(struct weir_volume *v, struct weir_error *error)
+static void give_back(struct weir_volume *v, const struct weir_borrow_step *step)
 {
-	struct weir_extents_placement place;
-	int rc;
-
-	while (!weir_volume_is_closing(v)) {
-		weir_volume_lock(v);
-		rc = weir_extents_next_placement(&v->core, &place);
-		weir_volume_unlock(v);
-		if (rc)
-			return rc == -ENOENT ? 0 : rc;
-		request_memory(v, &place, error);
-	}
-	return 0;
-}
-
-/* Donors that can be told now, if @tell, and donors that need not be told. With the lock held. */
-static uint64_t choose_donors(const struct weir_volume *v, bool tell)
-{
-	uint64_t donors = 0;
-
-	for (unsigned int i = 0; i < v->nr_targets; i++) {
-		uint8_t state = v->core.donor[i].state;
-
-		if (state == WEIR_EXTENTS_DONOR_DOWN || (tell && state == WEIR_EXTENTS_DONOR_UP))
-			donors |= 1ull << i;
-	}
-	return donors;
-}
-
-/* Gives a region back. Return: true if it is gone; false: the donor does not answer. */
-static bool return_region(struct weir_volume *v, const struct weir_extents_placement *place,
-			  struct weir_region *region, bool is_there)
-{
+	struct weir_region *region;
 	int rc = 0;
 
-	if (is_there)
+	weir_volume_lock(v);
+	region = *weir_volume_region(v, step->place.extent, step->place.slot);
+	weir_volume_unlock(v);
+	if (step->op == WEIR_BORROW_GIVE_BACK)
 		rc = weir_region_try_close(region);
 	else
 		weir_region_forget(region);
-	if (is_there)
-		note_answer(v, place->donor, rc);
-	return !is_no_answer(rc);
+	weir_volume_lock(v);
+	weir_borrow_returned(&v->borrow, step, rc, weir_now_ns());
+	weir_volume_unlock(v);
 }
 
-bool weir_volume_memory_return(struct weir_volume *v, bool tell)
+static void reconnect(struct weir_volume_target *target)
 {
-	struct weir_extents_placement place;
-	bool any_returned = false;
+	if (target->session)
+		weir_volume_target_drop(target);
+	weir_volume_target_reconnect(target);
+}
 
-	for (;;) {
-		bool any, is_there = false, is_returned;
-		struct weir_region **region = NULL;
-
-		weir_volume_lock(v);
-		weir_extents_trim(&v->core);
-		any = weir_extents_next_return(&v->core, choose_donors(v, tell), &place);
-		if (any) {
-			region = weir_volume_region(v, place.extent, place.slot);
-			is_there = v->core.donor[place.donor].state != WEIR_EXTENTS_DONOR_DOWN;
-		}
-		weir_volume_unlock(v);
-		if (!any)
-			return any_returned;
-		is_returned = return_region(v, &place, *region, is_there);
-		any_returned |= is_returned && is_there;
-		weir_volume_lock(v);
-		weir_extents_returned(&v->core, &place, is_returned);
-		weir_volume_unlock(v);
+static void take_step(struct weir_volume *v, struct weir_borrow_step *step,
+		      struct weir_error *error)
+{
+	switch ((enum weir_borrow_op)step->op) {
+	case WEIR_BORROW_ASK_MEMORY:
+		ask_memory(v, &step->place, error);
+		break;
+	case WEIR_BORROW_ASK_ROOM:
+		weir_volume_memory_query_room(v, step->place.donor);
+		break;
+	case WEIR_BORROW_GIVE_BACK:
+	case WEIR_BORROW_DROP:
+		give_back(v, step);
+		break;
+	case WEIR_BORROW_RECONNECT:
+		reconnect(&v->targets[step->place.donor]);
+		break;
+	case WEIR_BORROW_END:
+		break;
 	}
+}
+
+void weir_volume_memory_round(struct weir_volume *v, enum weir_borrow_phase first,
+			      enum weir_borrow_phase last, struct weir_error *error)
+{
+	struct weir_borrow_step step;
+
+	weir_borrow_begin(&v->borrow, first, last);
+	do {
+		weir_volume_lock(v);
+		weir_borrow_next(&v->borrow, &step, weir_now_ns());
+		weir_volume_unlock(v);
+		take_step(v, &step, error);
+	} while (step.op != WEIR_BORROW_END && !weir_volume_is_closing(v));
+	if (v->borrow.is_wanted)
+		weir_volume_kick(v);
 }

@@ -15,16 +15,12 @@ void weir_volume_memory_fini(struct weir_volume *v);
 /* Asks a donor how much memory it would lend. Return: 0, or an errno. */
 int weir_volume_memory_query_room(struct weir_volume *v, uint8_t donor);
 
-/* Borrows missing memory. Return: 0; -ENOSPC, with the reason in @error if a donor gave one. */
-int weir_volume_memory_fetch(struct weir_volume *v, struct weir_error *error);
-
 /*
- * Returns unused memory: that of lost donors and, with @tell, that of donors that answer. Return:
- * true if a donor has room again.
+ * Borrows and returns memory as core/volume/borrow.h decides, in the phases from @first to @last.
+ * If memory is missing afterwards, @v->borrow.is_short, and @error has the reason if a donor gave
+ * one; @error may be NULL.
  */
-bool weir_volume_memory_return(struct weir_volume *v, bool tell);
-
-/* Asks the silent donor whose turn it is. */
-void weir_volume_memory_retry_silent(struct weir_volume *v);
+void weir_volume_memory_round(struct weir_volume *v, enum weir_borrow_phase first,
+			      enum weir_borrow_phase last, struct weir_error *error);
 
 #endif

@@ -177,7 +177,6 @@ void weir_volume_target_drop(struct weir_volume_target *target)
 		weir_volume_unlock(v);
 	}
 	weir_session_close(session);
-	target->is_silent = false;
 }
 
 void weir_volume_target_close(struct weir_volume_target *target)
@@ -204,5 +203,5 @@ enum weir_extents_donor_state weir_volume_target_state(struct weir_volume_target
 	weir_session_unlock(target->session);
 	if (state != WEIR_SESSION_OPEN)
 		return WEIR_EXTENTS_DONOR_DOWN;
-	return is_whole && !target->is_silent ? WEIR_EXTENTS_DONOR_UP : WEIR_EXTENTS_DONOR_SLOW;
+	return is_whole ? WEIR_EXTENTS_DONOR_UP : WEIR_EXTENTS_DONOR_SLOW;
 }

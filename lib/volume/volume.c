@@ -13,7 +13,7 @@
 #include "lib/base/futex.h"
 #include "lib/base/sized.h"
 #include "lib/base/thread.h"
-#include "lib/volume/list.h"
+#include "lib/volume/donor_list.h"
 #include "lib/volume/maintain.h"
 #include "lib/volume/memory.h"
 #include "lib/volume/pool.h"
@@ -142,7 +142,7 @@ static int check_options(struct weir_volume_options *o, struct weir_error *error
 	if (!o->timeout_ns)
 		o->timeout_ns = TIMEOUT_NS_DEFAULT;
 	if (!o->volume)
-		return weir_volume_list_check(o, error);
+		return weir_volume_donor_list_check(o, error);
 	if (o->donors || o->nr_donors || o->bytes || o->copies)
 		return weir_error_set(error, -EINVAL,
 				      "volume %s: the pool says its donors, bytes and copies",
@@ -158,7 +158,7 @@ static struct weir_volume *volume_alloc(const struct weir_volume_options *o)
 	if (!v)
 		return NULL;
 	v->options = *o;
-	v->layout = o->volume ? &weir_volume_mapped : &weir_volume_list;
+	v->layout = o->volume ? &weir_volume_mapped : &weir_volume_donor_list;
 	v->bytes = o->bytes;
 	weir_order_init(&v->order, o->bytes);
 	weir_list_init(&v->pending);
@@ -206,7 +206,8 @@ int weir_volume_start(const struct weir_volume_options *given,
 	if (!v)
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	v->rebuild = rebuild;
-	rc = options.volume ? weir_volume_pool_open(v, error) : weir_volume_list_open(v, error);
+	rc = options.volume ? weir_volume_pool_open(v, error) :
+			      weir_volume_donor_list_open(v, error);
 	if (!rc)
 		rc = start_threads(v, error);
 	if (rc)

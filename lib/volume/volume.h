@@ -30,6 +30,7 @@
 #include "core/base/list.h"
 #include "core/engine/order.h"
 #include "core/pool/map.h"
+#include "core/volume/borrow.h"
 #include "core/volume/extents.h"
 #include "core/volume/stripe.h"
 #include "lib/base/mutex.h"
@@ -59,7 +60,8 @@ enum weir_volume_fate {
  * @is_mapped: a pool's map places the copies: see core/volume/extents.h. Memory stays borrowed
  *	after a discard
  *
- * A list of donors is a layout that the volume decides itself: list.c. That of a pool is pool.c.
+ * Over a list of donors, core/volume/borrow.h decides: donor_list.c. Over a pool, the map does:
+ * pool.c.
  */
 struct weir_volume_layout {
 	void (*maintain)(struct weir_volume *v);
@@ -71,7 +73,7 @@ struct weir_volume_layout {
 	bool is_mapped;
 };
 
-extern const struct weir_volume_layout weir_volume_list, weir_volume_mapped;
+extern const struct weir_volume_layout weir_volume_donor_list, weir_volume_mapped;
 
 struct weir_volume_rebuild;
 
@@ -88,7 +90,6 @@ struct weir_volume_rebuild;
  * @connect_status: of the last try to connect; guarded by @volume->lock
  * @is_failed: to be reported to the pool, unless it @is_reported; guarded by @volume->lock
  * @since_ns: when it was last connected, or first seen
- * @is_silent: the donor did not answer; asked again at @ask_again_ns. Of the maintaining thread
  */
 struct weir_volume_target {
 	struct weir_volume *volume;
@@ -104,8 +105,6 @@ struct weir_volume_target {
 	pthread_t thread;
 	bool has_thread;
 	uint32_t wanted;
-	bool is_silent;
-	uint64_t ask_again_ns;
 };
 
 /* What the inbox holds: a new request; a piece or a step whose operations have ended. */
@@ -142,6 +141,7 @@ struct weir_volume_resync {
  * @rebuild: the donor that fills its copies; NULL: a client has opened the volume
  * @lock: guards all that follows, unless noted. Taken by weir_volume_lock(), or while serving
  * @core: extents and their copies; operations are pushed with the lock held
+ * @borrow: whom to ask for memory; of the opening and the maintaining thread, with the lock held
  * @regions: core.slots regions for each extent; each belongs to the user of its replica
  * @order: requests under way, in pages; @pending: the same in order of arrival
  * @active: requests that may start pieces; @memory_waiters: pieces that wait for memory or a fate
@@ -164,6 +164,7 @@ struct weir_volume {
 	struct weir_stripe stripe;
 	struct weir_mutex lock;
 	struct weir_extents core;
+	struct weir_borrow borrow;
 	struct weir_extent *extents;
 	struct weir_region **regions;
 	struct weir_order order;

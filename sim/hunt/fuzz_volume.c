@@ -7,7 +7,6 @@
  */
 #include "sim/hunt/fuzz_volume.h"
 
-#define ROOM 4 /* extents of a donor */
 #define STEPS 1500
 #define CALM_STEPS 20000
 
@@ -22,6 +21,7 @@ static void init_run(struct fuzz_volume *v)
 				       VOLUME_DONORS, replicas),
 		    "there is no volume");
 	v->volume.reserve = hunt_volume_below(v, 2);
+	hunt_volume_init_loans(v);
 	v->peril = hunt_volume_below(v, 80);
 }
 
@@ -32,34 +32,6 @@ static struct fuzz_volume_task *unused_task(struct fuzz_volume *v)
 	while (i < VOLUME_TASKS && v->tasks[i].kind)
 		i++;
 	return i < VOLUME_TASKS ? &v->tasks[i] : NULL;
-}
-
-/* Returns reclaimed memory, then grants a placement, perhaps of another extent than wanted. */
-static void grant_memory(struct fuzz_volume *v)
-{
-	struct weir_extents_placement place;
-
-	weir_extents_trim(&v->volume);
-	while (weir_extents_reclaim(&v->volume, &place)) {
-		hunt_expect(v->hunt, !hunt_volume_is_busy(v, place.extent, place.slot),
-			    "memory of extent %u is given back while in use", place.extent);
-		v->is_there[place.extent][place.slot] = false;
-	}
-	if (weir_extents_next_placement(&v->volume, &place))
-		return;
-	hunt_expect(v->hunt, v->is_up[place.donor],
-		    "memory is requested of donor %u, which is down", place.donor);
-	if (!v->is_calm && !hunt_volume_below(v, 10)) {
-		weir_extents_donor_room(&v->volume, place.donor, 0);
-		return;
-	}
-	place.extent = hunt_volume_below(v, VOLUME_EXTENTS);
-	if (weir_extents_granted(&v->volume, &place))
-		return;
-	hunt_expect(v->hunt, !v->is_there[place.extent][place.slot],
-		    "memory is granted to a replica that has memory");
-	v->is_there[place.extent][place.slot] = true;
-	memset(v->memory[place.extent][place.slot], 0, sizeof(v->memory[0][0]));
 }
 
 static void discard_pages(struct fuzz_volume *v)
@@ -82,32 +54,9 @@ static void discard_pages(struct fuzz_volume *v)
 			(struct fuzz_volume_page){ .changed = v->clock };
 }
 
-/* The only cause of loss: an extent's last replica goes with its donor. */
-static void donor_lost(struct fuzz_volume *v, uint8_t donor)
+static uint64_t draw_keep(struct fuzz_volume *v)
 {
-	uint32_t i;
-
-	v->is_up[donor] = false;
-	weir_extents_donor_lost(&v->volume, donor);
-	for (i = 0; i < VOLUME_EXTENTS; i++)
-		v->was_lost[i] |= weir_extents_is_lost(&v->volume, i);
-}
-
-static void donor_changes(struct fuzz_volume *v, uint8_t donor)
-{
-	if (!v->is_up[donor] && weir_extents_donor_extents(&v->volume, donor))
-		return;
-	if (v->is_up[donor] && !v->is_calm && !hunt_volume_below(v, 25)) {
-		donor_lost(v, donor);
-		return;
-	}
-	if (v->is_up[donor] && hunt_volume_below(v, 2)) {
-		weir_extents_donor_slow(&v->volume, donor);
-		return;
-	}
-	v->is_up[donor] = true;
-	weir_extents_donor_up(&v->volume, donor);
-	weir_extents_donor_room(&v->volume, donor, ROOM);
+	return hunt_volume_below(v, 2) ? hunt_volume_below(v, VOLUME_ROOM) : WEIR_EXTENTS_KEEPS_ALL;
 }
 
 static void donor_reclaims(struct fuzz_volume *v)
@@ -115,13 +64,11 @@ static void donor_reclaims(struct fuzz_volume *v)
 	uint8_t donor = (uint8_t)hunt_volume_below(v, VOLUME_DONORS);
 
 	if (!hunt_volume_below(v, 3))
-		donor_changes(v, donor);
+		hunt_volume_donor_changes(v, donor);
 	else if (v->is_calm)
 		weir_extents_donor_keeps(&v->volume, donor, WEIR_EXTENTS_KEEPS_ALL);
 	else if (!hunt_volume_below(v, 8))
-		weir_extents_donor_keeps(&v->volume, donor,
-					 hunt_volume_below(v, 2) ? hunt_volume_below(v, ROOM) :
-								   WEIR_EXTENTS_KEEPS_ALL);
+		weir_extents_donor_keeps(&v->volume, donor, draw_keep(v));
 	else if (!hunt_volume_below(v, 12))
 		discard_pages(v);
 }
@@ -137,7 +84,7 @@ static void run_step(struct fuzz_volume *v)
 	else if (task && what < 4)
 		hunt_volume_copy(v, task);
 	else if (what == 4)
-		grant_memory(v);
+		hunt_volume_loan(v);
 	else if (what == 5)
 		donor_reclaims(v);
 	else
@@ -154,6 +101,9 @@ static bool is_quiet(const struct fuzz_volume *v)
 
 	for (i = 0; i < VOLUME_TASKS; i++)
 		if (v->tasks[i].kind)
+			return false;
+	for (i = 0; i < VOLUME_DONORS; i++)
+		if (!v->donors[i].is_up || v->donors[i].is_silent)
 			return false;
 	return !census.lean && !census.leaving && census.lost == census.bare;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Shared by fuzz_volume.c and fuzz_volume_tasks.c: a volume and the tasks under way. */
+/* Shared by fuzz_volume*.c: a volume, its loans, and the tasks under way. */
 #ifndef WEIR_SIM_HUNT_FUZZ_VOLUME_H
 #define WEIR_SIM_HUNT_FUZZ_VOLUME_H
 
+#include "core/volume/borrow.h"
 #include "core/volume/extents.h"
 #include "sim/hunt/hunt.h"
 
@@ -11,7 +12,9 @@
 #define VOLUME_RUN_MAX 4 /* pages of a read or write */
 #define VOLUME_DONORS 4
 #define VOLUME_TASKS 8
+#define VOLUME_ROOM 4 /* extents of a donor */
 #define VOLUME_MAYBE_MAX 8
+#define VOLUME_PATIENCE 40u /* steps; how long a request waits */
 
 enum fuzz_volume_task_kind {
 	VOLUME_NO_TASK,
@@ -45,6 +48,21 @@ struct fuzz_volume_page {
 	uint32_t changed; /* when a write of the page began or ended */
 };
 
+/**
+ * struct fuzz_volume_donor - a donor, as it is
+ * @is_up: has its memory; @is_mute: answers no request for memory
+ * @is_awaited: the volume looks for another process in its place
+ * @is_silent: its last request was not answered; no other comes before @quiet_until
+ */
+struct fuzz_volume_donor {
+	bool is_up, is_mute, is_awaited, is_silent;
+	uint32_t quiet_until;
+};
+
+/**
+ * @step: asked, and not yet answered, if @is_asking
+ * @retries: of silent donors in this round
+ */
 struct fuzz_volume {
 	struct hunt *hunt;
 	struct sim_rng rng;
@@ -56,8 +74,11 @@ struct fuzz_volume {
 	struct fuzz_volume_page pages[VOLUME_EXTENTS][VOLUME_PAGES];
 	struct fuzz_volume_task tasks[VOLUME_TASKS];
 	uint32_t chunk[WEIR_EXTENTS_CHUNK_PAGES];
-	bool is_up[VOLUME_DONORS], is_calm;
-	uint32_t clock, turns, written, peril;
+	struct weir_borrow borrow;
+	struct weir_borrow_step step;
+	struct fuzz_volume_donor donors[VOLUME_DONORS];
+	bool is_asking, is_calm;
+	uint32_t clock, turns, written, peril, retries;
 };
 
 static inline uint32_t hunt_volume_below(struct fuzz_volume *v, uint32_t count)
@@ -75,6 +96,12 @@ bool hunt_volume_is_busy(const struct fuzz_volume *v, uint32_t extent, uint8_t s
 void hunt_volume_write(struct fuzz_volume *v, struct fuzz_volume_task *task);
 void hunt_volume_read(struct fuzz_volume *v, struct fuzz_volume_task *task);
 void hunt_volume_copy(struct fuzz_volume *v, struct fuzz_volume_task *task);
+/* fuzz_volume_loans.c: gives no memory until the first round. */
+void hunt_volume_init_loans(struct fuzz_volume *v);
+/* The volume asks a donor for memory or gives some back, or the donor answers. */
+void hunt_volume_loan(struct fuzz_volume *v);
+/* A donor dies, comes back empty, or falls silent. */
+void hunt_volume_donor_changes(struct fuzz_volume *v, uint8_t donor);
 /* A donor executes or completes an operation. */
 void hunt_volume_work(struct fuzz_volume *v);
 

@@ -258,14 +258,14 @@ static void donor_executes(struct fuzz_volume *v, struct fuzz_volume_task *task,
 {
 	struct fuzz_volume_op *op = &task->ops[slot];
 	uint32_t *memory = v->memory[task->extent][slot] + task->page;
-	bool fails = !v->is_up[op->donor] || (!v->is_calm && hunt_dice(&v->rng, v->peril));
+	bool fails = !v->donors[op->donor].is_up || (!v->is_calm && hunt_dice(&v->rng, v->peril));
 	size_t bytes = task->pages * sizeof(*memory);
 
 	if (!is_first(v, task, slot))
 		return;
 	op->is_done = true;
 	op->succeeded = !fails;
-	if (fails && (!v->is_up[op->donor] || hunt_volume_below(v, 2)))
+	if (fails && (!v->donors[op->donor].is_up || hunt_volume_below(v, 2)))
 		return;
 	if (task->kind == VOLUME_WRITE || task->kind == VOLUME_COPY_WRITE)
 		memcpy(memory, task->values, bytes);

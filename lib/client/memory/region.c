@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/link/call_table.h"
 #include "lib/client/message/call.h"
 #include "lib/base/error.h"
 #include "lib/client/memory/region.h"
@@ -140,7 +141,7 @@ int weir_region_try_close(struct weir_region *region)
 {
 	int rc = region->hold ? return_hold(region->session, region->hold) : 0;
 
-	if (rc != -ETIMEDOUT && rc != -ECONNRESET && rc != -ENOTCONN)
+	if (!weir_call_is_unanswered(rc))
 		region_free(region);
 	return rc;
 }

@@ -31,8 +31,8 @@ struct weir_region {
 };
 
 /*
- * As weir_region_close(), but keeps the region if the donor does not answer. Return: 0, or
- * -ETIMEDOUT, -ECONNRESET or -ENOTCONN: the region still exists. After another errno it does not.
+ * As weir_region_close(), but keeps the region if the donor does not answer. Return: 0, or an
+ * errno; the region still exists if weir_call_is_unanswered().
  */
 int weir_region_try_close(struct weir_region *region);
 

@@ -4,68 +4,29 @@
 #include <string.h>
 
 #include "lib/base/error.h"
-#include "lib/volume/list.h"
+#include "lib/volume/donor_list.h"
 #include "lib/volume/memory.h"
 #include "lib/volume/target.h"
 
 #define COPIES_DEFAULT 2u
 
-/* Tells the core how a donor is. */
 static void check_target(struct weir_volume *v, uint8_t donor)
 {
-	enum weir_extents_donor_state state;
 	bool is_new = weir_volume_target_adopt(&v->targets[donor]);
+	enum weir_extents_donor_state state = weir_volume_target_state(&v->targets[donor]);
 
-	state = weir_volume_target_state(&v->targets[donor]);
 	weir_volume_lock(v);
-	if (state == WEIR_EXTENTS_DONOR_UP)
-		weir_extents_donor_up(&v->core, donor);
-	else if (state == WEIR_EXTENTS_DONOR_SLOW)
-		weir_extents_donor_slow(&v->core, donor);
-	else
-		weir_extents_donor_lost(&v->core, donor);
+	weir_borrow_session(&v->borrow, donor, state);
 	weir_volume_unlock(v);
 	if (is_new)
 		weir_volume_memory_query_room(v, donor);
-}
-
-/* A lost donor whose memory nothing uses any more may come back as another process. */
-static void look_for_donor(struct weir_volume *v, uint8_t donor)
-{
-	struct weir_volume_target *target = &v->targets[donor];
-	bool is_gone;
-
-	weir_volume_lock(v);
-	is_gone = v->core.donor[donor].state == WEIR_EXTENTS_DONOR_DOWN &&
-		  !weir_extents_donor_extents(&v->core, donor);
-	weir_volume_unlock(v);
-	if (!is_gone)
-		return;
-	if (target->session)
-		weir_volume_target_drop(target);
-	weir_volume_target_reconnect(target);
-}
-
-static void look_for_rooms(struct weir_volume *v)
-{
-	for (unsigned int i = 0; i < v->nr_targets; i++) {
-		if (v->core.donor[i].state == WEIR_EXTENTS_DONOR_UP)
-			weir_volume_memory_query_room(v, (uint8_t)i);
-	}
 }
 
 static void maintain(struct weir_volume *v)
 {
 	for (unsigned int i = 0; i < v->nr_targets; i++)
 		check_target(v, (uint8_t)i);
-	weir_volume_memory_return(v, false);
-	if (weir_volume_memory_fetch(v, NULL))
-		look_for_rooms(v); /* for the next time */
-	if (weir_volume_memory_return(v, true))
-		weir_volume_kick(v); /* returned memory makes way for other memory */
-	for (unsigned int i = 0; i < v->nr_targets; i++)
-		look_for_donor(v, (uint8_t)i);
-	weir_volume_memory_retry_silent(v);
+	weir_volume_memory_round(v, WEIR_BORROW_FORGET, WEIR_BORROW_RETRY, NULL);
 }
 
 /* A copy that missed a write is replaced. */
@@ -103,7 +64,7 @@ static bool is_certain(struct weir_volume *v, uint64_t since_ns)
 	return true;
 }
 
-const struct weir_volume_layout weir_volume_list = {
+const struct weir_volume_layout weir_volume_donor_list = {
 	.maintain = maintain,
 	.fate_of_copy = fate_of_copy,
 	.may_come = may_come,
@@ -129,7 +90,7 @@ static int check_donors(const struct weir_volume_options *o, struct weir_error *
 	return 0;
 }
 
-int weir_volume_list_check(struct weir_volume_options *o, struct weir_error *error)
+int weir_volume_donor_list_check(struct weir_volume_options *o, struct weir_error *error)
 {
 	int rc = check_donors(o, error);
 
@@ -167,27 +128,32 @@ static int borrow_memory(struct weir_volume *v, struct weir_error *error)
 {
 	struct weir_error reason = { "" };
 	struct weir_extents_census census;
+	uint8_t donor;
 	int rc = 0;
 
 	for (unsigned int i = 0; !rc && i < v->nr_targets; i++) {
-		weir_extents_donor_up(&v->core, (uint8_t)i);
+		weir_borrow_session(&v->borrow, (uint8_t)i, WEIR_EXTENTS_DONOR_UP);
 		rc = weir_volume_memory_query_room(v, (uint8_t)i);
 		if (rc)
 			return weir_error_set(error, rc, "%s does not say how much it lends: %s",
 					      v->targets[i].address, weir_strerror(rc));
 	}
-	rc = weir_volume_memory_fetch(v, &reason);
-	if (!rc)
+	weir_volume_memory_round(v, WEIR_BORROW_TAKE, WEIR_BORROW_TAKE, &reason);
+	if (!v->borrow.is_short)
 		return 0;
 	census = weir_extents_census(&v->core);
-	return weir_error_set(error, rc,
+	donor = weir_borrow_scarcest(&v->borrow);
+	return weir_error_set(error, -ENOSPC,
 			      "the donors lend too little: %u of %u pieces of %llu MiB have all "
-			      "copies. %s",
+			      "copies; %s offered %llu MiB. %s",
 			      census.whole, v->core.nr_extents,
-			      (unsigned long long)weir_volume_extent_bytes(v) >> 20, reason.text);
+			      (unsigned long long)weir_volume_extent_bytes(v) >> 20,
+			      v->targets[donor].address,
+			      (unsigned long long)v->borrow.donor[donor].room_bytes >> 20,
+			      reason.text);
 }
 
-int weir_volume_list_open(struct weir_volume *v, struct weir_error *error)
+int weir_volume_donor_list_open(struct weir_volume *v, struct weir_error *error)
 {
 	int rc = open_targets(v, error);
 
