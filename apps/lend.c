@@ -5,6 +5,7 @@
 #include "apps/lend.h"
 #include "apps/common/pid.h"
 #include "apps/common/size.h"
+#include "apps/serve/donor_page.h"
 
 #include <errno.h>
 
@@ -45,10 +46,17 @@ bool lend_is_donor(pid_t pid)
 
 static int lend(const char *cmd, const char *text, pid_t pid, uint64_t bytes)
 {
+	struct donor_list donors = { 0 };
 	const union sigval value = { .sival_ptr = (void *)(uintptr_t)bytes };
 
 	if (!lend_is_donor(pid))
 		return failure(cmd, "%s: not a process of weir serve", text);
+	if (!donor_list_add(&donors, pid) && donors.count &&
+	    bytes > donors.found->page.start_bytes)
+		fprintf(stderr, "%s: %s is more than the donor was started with: it lends %s\n",
+			cmd, size_format(bytes).text,
+			size_format(donors.found->page.start_bytes).text);
+	donor_list_free(&donors);
 	if (sigqueue(pid, LEND_SIGNAL, value))
 		return failure(cmd, "%s: %s", text, strerror(errno));
 	return EXIT_OK;

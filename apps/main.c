@@ -20,7 +20,7 @@ static const struct cmd {
 	{ "blk", cmd_blk, "make block devices of donors' memory, for swap too" },
 	{ "pool", cmd_pool, "name many donors as one memory, and watch it" },
 	{ "share", cmd_share, "share few queue pairs among many processes, fairly" },
-	{ "top", cmd_top, "watch tenants of weir share and their throughput" },
+	{ "top", cmd_top, "watch donors, sessions and tenants of this host, with rates" },
 	{ "run", cmd_run, "run any verbs program on softnic, the software device" },
 	{ "ping", cmd_ping, "measure round trips to a donor" },
 	{ "perf", cmd_perf, "measure speed and cost of a donor's memory" },

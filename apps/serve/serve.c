@@ -14,6 +14,7 @@
 #include "apps/serve/available_memory.h"
 #include "apps/serve/donor_keys.h"
 #include "apps/serve/donor_metrics.h"
+#include "apps/serve/donor_page.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
@@ -36,6 +37,7 @@
 #define OOM_SCORE_ADJ (-500) /* as if the donor used half of the machine's memory less */
 #define KEEPALIVE_MAX (7 * 24 * 3600) /* seconds */
 #define RESTART_SIGNAL (SIGRTMIN + 1) /* from this process: see LEND_SIGNAL for the first */
+#define PAGE_INTERVAL_NS 1000000000u
 #define CHUNKS 16 /* chunks per file system, roughly: unused chunks can be lent as regions */
 
 static const char usage[] =
@@ -71,6 +73,7 @@ struct serve {
 	char address[64]; /* the same for each incarnation */
 	struct weir_pool_agent *agent;
 	struct weir_volume_rebuilder *rebuilder;
+	int page; /* for weir top; less than 0: no descriptor */
 };
 
 static bool add_key(const char *path, void *options)
@@ -384,14 +387,12 @@ static void say_alive(void *arg)
 	notify_alive();
 }
 
-/* How long to sleep at most: until memory is looked at, or a sign of life is due. */
-static struct timespec nap(const struct serve *serve)
+/* How long to sleep at most: until the page is written, or a sign of life is due. */
+static struct timespec nap(void)
 {
-	uint64_t ns = lesser(serve->spare ? 1000000000u : UINT64_MAX,
+	uint64_t ns = lesser(PAGE_INTERVAL_NS,
 			     notify_interval_ns() ? notify_interval_ns() : UINT64_MAX);
-	const uint64_t hour_ns = 3600000000000u;
 
-	ns = lesser(ns, hour_ns);
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
 				  .tv_nsec = (long)(ns % 1000000000u) };
 }
@@ -409,7 +410,9 @@ static int wait_end(struct serve *serve, const sigset_t *set)
 		/* The donor's thread says so itself: the manager watches that thread. */
 		if (notify_interval_ns())
 			(void)weir_donor_after(serve->donor, 0, say_alive, NULL);
-		until = nap(serve);
+		if (serve->page >= 0)
+			donor_page_update(serve->page, serve->donor);
+		until = nap();
 		sig = sigtimedwait(set, &said, &until);
 		if (sig == SIGINT || sig == SIGTERM || sig == RESTART_SIGNAL)
 			return sig;
@@ -525,6 +528,7 @@ static int run_until_signal(struct serve *serve)
 
 	hold_signals(&ends, &all);
 	avoid_oom_kill();
+	serve->page = donor_page_create();
 	status = serve_incarnations(serve, &all, &sig);
 	if (status)
 		return status;
