@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Grafana's dashboards are those that the script makes, and their queries are valid.
+
+dashboards_test.py WEIR
+"""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "packaging/dashboards"
+WEIR = sys.argv.pop(1)
+
+
+def metrics():
+    """The type of each metric."""
+    page = subprocess.run([WEIR, "metrics", "--describe"], capture_output=True, text=True,
+                          check=True, timeout=60).stdout
+    return dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.M))
+
+
+def boards():
+    return {path.name: json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(FOLDER.glob("*.json"))}
+
+
+def queries(board):
+    return [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+
+
+class Dashboards(unittest.TestCase):
+    def test_the_files_are_those_that_the_script_makes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "metrics.md")
+            page.write_text(subprocess.run([WEIR, "metrics", "--describe"], capture_output=True,
+                                           text=True, check=True, timeout=60).stdout,
+                            encoding="utf-8")
+            subprocess.run([sys.executable, str(FOLDER / "generate.py"), str(page), folder],
+                           check=True, timeout=60)
+            made = {path.name: path.read_text(encoding="utf-8")
+                    for path in pathlib.Path(folder).glob("*.json")}
+        self.assertEqual(sorted(made), ["weir-donors.json", "weir-host.json", "weir-tenants.json"])
+        for name, text in made.items():
+            self.assertEqual((FOLDER / name).read_text(encoding="utf-8"), text,
+                             f"{name}: packaging/dashboards/generate.py "
+                             "docs/reference/metrics.md packaging/dashboards")
+
+    def test_each_query_names_metrics_that_exist_and_takes_rates_of_counters_only(self):
+        known = metrics()
+        for name, board in boards().items():
+            for query in queries(board):
+                [used] = re.findall(r"weir_\w+", query)
+                kind = known.get(used.removesuffix("_bucket"))
+                self.assertIsNotNone(kind, (name, query))
+                self.assertEqual("rate(" in query, kind != "gauge", query)
+                self.assertEqual(used.endswith("_bucket"), kind == "histogram", query)
+
+    def test_numbers_and_places_of_panels_are_their_own(self):
+        for name, board in boards().items():
+            panels = board["panels"]
+            self.assertEqual(len({panel["id"] for panel in panels}), len(panels), name)
+            taken = set()
+            for panel in panels:
+                at = panel["gridPos"]
+                cells = {(x, y) for x in range(at["x"], at["x"] + at["w"])
+                         for y in range(at["y"], at["y"] + at["h"])}
+                self.assertFalse(cells & taken, (name, panel["title"]))
+                self.assertLessEqual(at["x"] + at["w"], 24)
+                taken |= cells
+
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool: scripts/deps check")
+    def test_promtool_reads_each_query(self):
+        every = sorted({query for board in boards().values() for query in queries(board)})
+        rules = "".join(
+            f"      - record: a:b{i}\n        expr: '{query}'\n" for i, query in enumerate(every))
+        rules = rules.replace("$__rate_interval", "5m").replace("$instance", ".*")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "rules.yml")
+            path.write_text(f"groups:\n  - name: queries\n    rules:\n{rules}", encoding="utf-8")
+            done = subprocess.run(["promtool", "check", "rules", str(path)], capture_output=True,
+                                  text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn(f"{len(every)} rules found", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
