@@ -17,6 +17,7 @@
 #include "core/base/platform.h"
 
 #define WEIR_CREDITS_MIN 4 /* a handshake with fewer is refused */
+#define WEIR_CREDIT_RNR_RETRIES 6 /* credits make retries needless; 7 would mean for ever */
 
 /**
  * struct weir_credit - one end's account

@@ -17,10 +17,8 @@ void weir_reconnect_begin(struct weir_reconnect *r, uint64_t give_up_ns, uint64_
 	*r = (struct weir_reconnect){ .give_up_ns = give_up_ns, .next_ns = now_ns };
 }
 
-bool weir_reconnect_failed(struct weir_reconnect *r, int status, uint32_t draw, uint64_t now_ns)
+void weir_reconnect_pause(struct weir_reconnect *r, uint32_t draw, uint64_t now_ns)
 {
-	if (is_final(status) || now_ns >= r->give_up_ns)
-		return false;
 	r->pause_ns *= 2;
 	if (r->pause_ns < WEIR_RECONNECT_PAUSE_NS_MIN)
 		r->pause_ns = WEIR_RECONNECT_PAUSE_NS_MIN;
@@ -29,5 +27,12 @@ bool weir_reconnect_failed(struct weir_reconnect *r, int status, uint32_t draw, 
 	r->next_ns = now_ns + r->pause_ns / 2 + draw % (r->pause_ns / 2);
 	if (r->next_ns > r->give_up_ns)
 		r->next_ns = r->give_up_ns;
+}
+
+bool weir_reconnect_failed(struct weir_reconnect *r, int status, uint32_t draw, uint64_t now_ns)
+{
+	if (is_final(status) || now_ns >= r->give_up_ns)
+		return false;
+	weir_reconnect_pause(r, draw, now_ns);
 	return true;
 }

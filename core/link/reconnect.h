@@ -43,4 +43,10 @@ void weir_reconnect_begin(struct weir_reconnect *r, uint64_t give_up_ns, uint64_
  */
 bool weir_reconnect_failed(struct weir_reconnect *r, int status, uint32_t draw, uint64_t now_ns);
 
+/*
+ * Chooses @r->next_ns after a failed attempt whose status does not matter: the peer, such as the
+ * store of a pool, will come back some time.
+ */
+void weir_reconnect_pause(struct weir_reconnect *r, uint32_t draw, uint64_t now_ns);
+
 #endif

@@ -15,7 +15,6 @@
 #include "kernel/weir/session.h"
 
 #define RETRY_COUNT 7 /* the largest value; Soft-RoCE takes 7 as "for ever" */
-#define RNR_RETRY_COUNT 6 /* credits prevent RNR; 7 would mean "for ever" */
 #define NOTHING_NEW (-1)
 #define ATTEMPTS 4 /* attempts within a reconnect's time: packet loss may stall one attempt */
 
@@ -232,7 +231,7 @@ static int connect_qp(const struct connect_attempt *a)
 		.responder_resources = session->nic->rd_atomic,
 		.initiator_depth = session->nic->rd_atomic,
 		.retry_count = RETRY_COUNT,
-		.rnr_retry_count = RNR_RETRY_COUNT,
+		.rnr_retry_count = WEIR_CREDIT_RNR_RETRIES,
 	};
 	int rc;
 

@@ -56,6 +56,14 @@ static inline struct timespec weir_timespec(uint64_t ns)
 	return t;
 }
 
+/* Sleeps until the time of weir_now_ns(); a signal may end the sleep. */
+static inline void weir_sleep_until_ns(uint64_t until_ns)
+{
+	struct timespec until = weir_timespec(until_ns);
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
 /* Time until @deadline_ns for poll(2), rounded up; -1 means for ever. */
 static inline int weir_poll_ms(uint64_t deadline_ns)
 {

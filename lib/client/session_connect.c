@@ -18,7 +18,6 @@
 #include "lib/conn/wire.h"
 
 #define ANSWER_NS_MIN (100 * WEIR_NS_PER_MS) /* leaves time for the last attempts */
-#define RNR_RETRY_COUNT 6 /* credits make retries needless; 7 would mean for ever */
 #define CHECK_MS 20 /* until an attempt sees that the session closes */
 
 /**
@@ -221,7 +220,7 @@ static int connect_qp(struct channel_connect *a)
 	};
 
 	return weir_dialer_connect(&a->dialer, &connect, sizeof(connect), session->nic->rd_atomic,
-				   RNR_RETRY_COUNT);
+				   WEIR_CREDIT_RNR_RETRIES);
 }
 
 /* All steps before the proof. Shared session state is only read. */

@@ -20,6 +20,9 @@
 
 #include <weir/error.h>
 
+/* A peer slow to post receives is still alive: the 7 of verbs. */
+#define WEIR_DIALER_RNR_FOR_EVER 7
+
 /**
  * struct weir_dialer - an attempt to connect
  * @peer: the address, for errors
@@ -65,7 +68,7 @@ int weir_dialer_resolve(struct weir_dialer *d, const struct sockaddr *address);
  * weir_dialer_connect() - connect @qp, which has receives posted
  * @data, @length: private data of the REQ
  * @reads: concurrent reads in each direction
- * @rnr_retry: retries when the peer has no receive posted; 7 means for ever
+ * @rnr_retry: retries when the peer has no receive posted
  *
  * Return: 0; -ECONNREFUSED nobody listens; -EAGAIN rejected for now; -EHOSTUNREACH; the status of
  * the peer's refusal; or as weir_dialer_check().

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/conn/dialer.h"
 #include "lib/conn/event_channel.h"
 #include "lib/conn/handshake.h"
 #include "lib/conn/listener.h"
@@ -115,7 +116,7 @@ int weir_listener_accept(struct rdma_cm_id *id, struct ibv_qp *qp,
 	struct rdma_conn_param param = {
 		.responder_resources = smaller(asked->responder_resources, responder_max),
 		.initiator_depth = smaller(asked->initiator_depth, initiator_max),
-		.rnr_retry_count = 7, /* for ever: a peer slow to post receives is still alive */
+		.rnr_retry_count = WEIR_DIALER_RNR_FOR_EVER,
 	};
 
 	return weir_qp_accept(id, qp, &param);

@@ -6,7 +6,6 @@
 #include "lib/conn/qp.h"
 #include "lib/exchange/setup.h"
 
-#define RNR_RETRY_COUNT 7 /* for ever: a peer slow to post receives is still alive */
 #define CHECK_MS 100 /* between two calls of the user's goes_on */
 #define HEARS 3 /* CHALLENGE, WELCOME, and the peer's offer */
 
@@ -23,7 +22,7 @@ static int connect_qp(struct weir_exchange *x, struct weir_dialer *d)
 		rc = weir_exchange_post_setup_recvs(x, HEARS, d->error);
 	d->qp = x->qp;
 	return rc ? rc : weir_dialer_connect(d, &connect, sizeof(connect), WEIR_EXCHANGE_READS_MAX,
-					     RNR_RETRY_COUNT);
+					     WEIR_DIALER_RNR_FOR_EVER);
 }
 
 static int prove_key(struct weir_exchange *x, struct weir_dialer *d)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Joining of the members: see wire/group.h. */
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/link/reconnect.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
@@ -12,7 +14,7 @@
 #include "lib/group/group.h"
 #include "wire/group.h"
 
-enum { JOIN_S = 10, RETRY_MS = 20, SLICE_MS = 100 };
+enum { JOIN_S = 10, SLICE_MS = 100 };
 
 /**
  * struct join - a group being joined
@@ -183,10 +185,11 @@ static int send_hello(struct join *j, unsigned int member)
 /* Retries, since member 0 may start later than we do. */
 static int connect_to(struct join *j, unsigned int member)
 {
-	struct timespec pause = weir_timespec(RETRY_MS * WEIR_NS_PER_MS);
+	struct weir_reconnect attempts;
 	struct weir_exchange *x;
 	int status;
 
+	weir_reconnect_begin(&attempts, j->deadline_ns, weir_now_ns());
 	for (;;) {
 		j->options.timeout_ns = left_ns(j);
 		status = weir_exchange_connect(j->addresses[member], &j->options, &x, j->error);
@@ -195,7 +198,8 @@ static int connect_to(struct join *j, unsigned int member)
 			break;
 		if (weir_exchange_check_goes_on(&j->options, j->error))
 			return -ECANCELED;
-		nanosleep(&pause, NULL);
+		weir_reconnect_pause(&attempts, randombytes_random(), weir_now_ns());
+		weir_sleep_until_ns(attempts.next_ns);
 	}
 	if (!status)
 		status = add_member(j, member, x);

@@ -12,19 +12,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/base/thread.h"
 #include "lib/pool/codec.h"
 #include "lib/pool/lead.h"
 
 #define KEY_MAX (WEIR_POOL_NAME_MAX + 16)
-#define RETRY_MS 200
 #define TRIES_MAX 8
 
 /**
@@ -37,7 +36,7 @@
  * @kept_ns: when the lease was kept last
  * @map: as last read
  * @lead: the coordinator
- * @on_restart, @on_log, @arg: the donor's
+ * @on_restart, @log: the donor's
  * @thread: the agent's
  * @stops: the thread shall end; atomic
  * @is_silent: the store does not answer
@@ -49,24 +48,10 @@ struct weir_pool_agent {
 	struct weir_pool_map map;
 	struct weir_pool_lead lead;
 	void (*on_restart)(void *arg);
-	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
-	void *arg;
+	struct weir_log log;
 	pthread_t thread;
 	bool stops, is_silent;
 };
-
-__attribute__((format(printf, 3, 4))) static void say(struct weir_pool_agent *a,
-						       enum weir_log_level level,
-						       const char *format, ...)
-{
-	char line[640];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	a->on_log(a->arg, level, line);
-}
 
 static bool stops(const struct weir_pool_agent *a)
 {
@@ -93,8 +78,9 @@ static int check_name(struct weir_pool_agent *a, struct weir_error *error)
 static int put_donor(struct weir_pool_agent *a, uint64_t expected, struct weir_error *error)
 {
 	char key[KEY_MAX], *value = weir_pool_codec_donor(&a->self);
-	struct weir_pool_put put = { .key = key, .value = value, .expected = expected,
-				     .lease = a->lease };
+	struct weir_pool_put put = {
+		.key = key, .value = value, .expected = expected, .lease = a->lease
+	};
 	int rc;
 
 	if (!value)
@@ -139,8 +125,9 @@ static bool must_restart(struct weir_pool_agent *a)
 	uint16_t self = weir_pool_map_donor(&a->map, a->self.id);
 
 	if (a->map.id != a->pool_id) {
-		say(a, WEIR_LOG_ERROR,
-		    "left pool=%s: somebody has made another pool of this name", a->map.name);
+		weir_log_line(&a->log, WEIR_LOG_ERROR,
+			      "left pool=%s: somebody has made another pool of this name",
+			      a->map.name);
 		return true;
 	}
 	return self != WEIR_POOL_NO_DONOR &&
@@ -161,9 +148,9 @@ static int rejoin(struct weir_pool_agent *a, bool *restarts, struct weir_error *
 		return 0;
 	rc = join(a, error);
 	if (!rc)
-		say(a, WEIR_LOG_WARNING,
-		    "rejoined pool=%s: the lease was over; groups still use this memory",
-		    a->map.name);
+		weir_log_line(&a->log, WEIR_LOG_WARNING,
+			      "rejoined pool=%s: the lease was over; groups still use this memory",
+			      a->map.name);
 	return rc;
 }
 
@@ -199,28 +186,17 @@ static int work(struct weir_pool_agent *a, bool *restarts, struct weir_error *er
 	rc = weir_pool_lead_run(&a->lead, a->client, &a->map, a->self.id, a->lease, a->is_silent,
 				&changes, error);
 	if (changes)
-		say(a, WEIR_LOG_INFO, "coordinated pool=%s changes=%u", a->map.name, changes);
+		weir_log_line(&a->log, WEIR_LOG_INFO, "coordinated pool=%s changes=%u", a->map.name,
+			      changes);
 	return rc;
 }
 
-/*
- * Sleeps until the map changes, the lease must be kept, or the coordinator has something to do.
- * While the store is silent, it sleeps for a moment: a wait for a map that is gone ends at once.
- */
-static void rest(struct weir_pool_agent *a)
+/* When the coordinator has something to do. */
+static uint64_t deadline_ns(const struct weir_pool_agent *a)
 {
-	uint64_t now_ns = weir_now_ns(), until_ns = now_ns + a->map.lease_ms / 3 * WEIR_NS_PER_MS;
-	uint64_t due_ns = WEIR_POOL_NEVER;
-	unsigned int ms;
-	int rc;
-
-	if (a->lead.token)
-		due_ns = weir_pool_coordinator_deadline_ns(&a->lead.coordinator, &a->map, now_ns);
-	ms = (unsigned int)weir_poll_ms(due_ns < until_ns ? due_ns : until_ns);
-	rc = a->is_silent ? -EHOSTUNREACH :
-			    weir_pool_client_wait(a->client, &a->map, ms ? ms : 1, NULL);
-	if (rc && rc != -ETIMEDOUT)
-		nanosleep(&(struct timespec){ .tv_nsec = RETRY_MS * WEIR_NS_PER_MS }, NULL);
+	return a->lead.token ? weir_pool_coordinator_deadline_ns(&a->lead.coordinator, &a->map,
+								 weir_now_ns()) :
+			       WEIR_POOL_NEVER;
 }
 
 static void *run_agent(void *arg)
@@ -235,20 +211,22 @@ static void *run_agent(void *arg)
 		if (stops(a))
 			break;
 		if (restarts) {
-			say(a, WEIR_LOG_WARNING,
-			    "out pool=%s incarnation=%016" PRIx64
-			    ": the pool has gone on without this memory; starting again, empty",
-			    a->map.name, a->self.incarnation);
-			a->on_restart(a->arg);
+			weir_log_line(
+				&a->log, WEIR_LOG_WARNING,
+				"out pool=%s incarnation=%016" PRIx64
+				": the pool has gone on without this memory; starting again, empty",
+				a->map.name, a->self.incarnation);
+			a->on_restart(a->log.arg);
 			break;
 		}
 		if (rc && !a->is_silent)
-			say(a, WEIR_LOG_WARNING, "pool unreachable pool=%s: %s", a->map.name,
-			    error.text);
+			weir_log_line(&a->log, WEIR_LOG_WARNING, "pool unreachable pool=%s: %s",
+				      a->map.name, error.text);
 		else if (!rc && a->is_silent)
-			say(a, WEIR_LOG_INFO, "pool reachable pool=%s", a->map.name);
+			weir_log_line(&a->log, WEIR_LOG_INFO, "pool reachable pool=%s",
+				      a->map.name);
 		a->is_silent = rc;
-		rest(a);
+		weir_pool_client_rest(a->client, &a->map, rc, deadline_ns(a));
 	}
 	return NULL;
 }
@@ -296,8 +274,7 @@ int weir_pool_agent_start(const struct weir_pool_agent_options *options,
 	if (!a)
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	a->on_restart = options->on_restart;
-	a->on_log = options->on_log;
-	a->arg = options->arg;
+	a->log = (struct weir_log){ options->on_log, options->arg };
 	rc = fill_self(&a->self, options, error);
 	if (!rc)
 		rc = weir_pool_client_open(options->pool, &a->client, error);
@@ -307,9 +284,9 @@ int weir_pool_agent_start(const struct weir_pool_agent_options *options,
 		rc = join(a, error);
 	if (!rc) {
 		a->pool_id = a->map.id;
-		say(a, WEIR_LOG_INFO,
-		    "in pool pool=%s name=%s domain=%s incarnation=%016" PRIx64, a->map.name,
-		    a->self.id, a->self.domain, a->self.incarnation);
+		weir_log_line(&a->log, WEIR_LOG_INFO,
+			      "in pool pool=%s name=%s domain=%s incarnation=%016" PRIx64,
+			      a->map.name, a->self.id, a->self.domain, a->self.incarnation);
 		rc = weir_thread_create(&a->thread, "weir-pool", run_agent, a, error);
 	}
 	if (rc) {

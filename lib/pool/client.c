@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/link/reconnect.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/pool/codec.h"
 
@@ -21,6 +24,7 @@
  *	made, @claimed: now; @opened: version of the volume's key since then
  * @rebuilds: the claim is a donor's; @was_blank: the volume had no data when it was opened
  * @scratch: a map that is being read
+ * @attempts: to reach the store, since a read succeeded
  */
 struct weir_pool_client {
 	struct weir_pool_store *store;
@@ -29,6 +33,7 @@ struct weir_pool_client {
 	uint32_t lease_ms;
 	bool rebuilds, was_blank;
 	struct weir_pool_map scratch;
+	struct weir_reconnect attempts;
 };
 
 /* The line in FOLDER/NAME. Return: whether there is one. */
@@ -83,6 +88,7 @@ int weir_pool_client_open(const char *pool, struct weir_pool_client **opened,
 
 	if (!client)
 		return weir_error_set(error, -ENOMEM, "out of memory");
+	weir_reconnect_begin(&client->attempts, UINT64_MAX, 0);
 	if (!is_place)
 		rc = find_place(pool, line, sizeof(line), error);
 	if (!rc)
@@ -120,15 +126,35 @@ int weir_pool_client_read(struct weir_pool_client *client, struct weir_pool_map 
 	rc = weir_pool_codec_read(&listing, weir_pool_store_name(client->store), &client->scratch,
 				  error);
 	weir_pool_listing_free(&listing);
-	if (!rc)
-		*map = client->scratch;
-	return rc;
+	if (rc)
+		return rc;
+	*map = client->scratch;
+	weir_reconnect_begin(&client->attempts, UINT64_MAX, 0);
+	return 0;
 }
 
 int weir_pool_client_wait(struct weir_pool_client *client, const struct weir_pool_map *map,
 			  unsigned int timeout_ms, struct weir_error *error)
 {
 	return weir_pool_store_wait(client->store, map->revision, timeout_ms, error);
+}
+
+void weir_pool_client_pause(struct weir_pool_client *client)
+{
+	weir_reconnect_pause(&client->attempts, randombytes_random(), weir_now_ns());
+	weir_sleep_until_ns(client->attempts.next_ns);
+}
+
+void weir_pool_client_rest(struct weir_pool_client *client, const struct weir_pool_map *map,
+			   bool is_silent, uint64_t due_ns)
+{
+	uint64_t until_ns = weir_now_ns() + map->lease_ms / 3 * WEIR_NS_PER_MS;
+	unsigned int ms = (unsigned int)weir_poll_ms(due_ns < until_ns ? due_ns : until_ns);
+	int rc = is_silent ? -EHOSTUNREACH :
+			     weir_pool_client_wait(client, map, ms ? ms : 1, NULL);
+
+	if (rc && rc != -ETIMEDOUT)
+		weir_pool_client_pause(client);
 }
 
 /* Reads one key. @value: receives NULL if it is not there; the caller frees it. */

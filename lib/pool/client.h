@@ -49,6 +49,22 @@ int weir_pool_client_read(struct weir_pool_client *client, struct weir_pool_map 
 int weir_pool_client_wait(struct weir_pool_client *client, const struct weir_pool_map *map,
 			  unsigned int timeout_ms, struct weir_error *error);
 
+/* Sleeps after a failure of the store: ever longer, until a weir_pool_client_read() succeeds. */
+void weir_pool_client_pause(struct weir_pool_client *client);
+
+/**
+ * weir_pool_client_rest() - sleep until there is something to do
+ * @client: the client
+ * @map: as last read; its change ends the sleep
+ * @is_silent: the store does not answer
+ * @due_ns: ends the sleep, as does a third of a lease
+ *
+ * While the store is silent, and after a failure, it is a weir_pool_client_pause(): a wait for a
+ * map that is gone would end at once.
+ */
+void weir_pool_client_rest(struct weir_pool_client *client, const struct weir_pool_map *map,
+			   bool is_silent, uint64_t due_ns);
+
 /**
  * weir_pool_client_report_failed() - tell the coordinator that a donor does not answer
  * @client: the client

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The watching thread of a mapped volume. */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -10,7 +9,7 @@
 #include "lib/volume/pool.h"
 #include "lib/volume/rebuild.h"
 
-#define RETRY_MS 100 /* while the store does not answer */
+#define FILL_MS 100 /* period of looks at members that are being filled */
 #define SHOW_NS WEIR_NS_PER_S /* a member that is filled sooner is not shown */
 #define SHOW_PERCENT 10u
 
@@ -178,8 +177,8 @@ static int wait_for_change(struct weir_volume_pool *p)
 {
 	unsigned int ms = p->scratch->lease_ms / 3;
 
-	if (has_syncing(p->scratch) && ms > RETRY_MS)
-		ms = RETRY_MS;
+	if (has_syncing(p->scratch) && ms > FILL_MS)
+		ms = FILL_MS;
 	return weir_pool_client_wait(p->client, p->scratch, ms, NULL);
 }
 
@@ -199,7 +198,7 @@ static void *watch(void *arg)
 			break;
 		}
 		if (rc)
-			poll(NULL, 0, RETRY_MS);
+			weir_pool_client_pause(v->pool->client);
 	}
 	return NULL;
 }

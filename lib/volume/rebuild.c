@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +11,13 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/base/thread.h"
 #include "lib/pool/client.h"
 #include "lib/volume/pool.h"
 #include "lib/volume/reclaim.h"
 
-#define RETRY_MS 500 /* while the store does not answer */
+#define LEASE_MS 1500 /* until the map is read */
 
 /* A volume as seen last, and since when no client has had it open. */
 struct seen_volume {
@@ -27,7 +27,7 @@ struct seen_volume {
 /**
  * struct weir_volume_rebuilder - the thread
  * @self: the donor; its @stops is below
- * @pool, @device, @key, @on_log, @arg: see the options
+ * @pool, @device, @key, @log: see the options
  * @client: of the thread
  * @map: as last read; @seen: its volumes, by index
  * @users, @revision, @looked_ns: when unused memory was sought last: its users, the map's revision,
@@ -38,8 +38,7 @@ struct weir_volume_rebuilder {
 	struct weir_volume_rebuild self;
 	char *pool, *device;
 	const struct weir_key *key;
-	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
-	void *arg;
+	struct weir_log log;
 	struct weir_pool_client *client;
 	struct weir_pool_map map;
 	struct seen_volume seen[WEIR_POOL_VOLUMES_MAX];
@@ -47,19 +46,6 @@ struct weir_volume_rebuilder {
 	pthread_t thread;
 	bool stops;
 };
-
-__attribute__((format(printf, 3, 4))) static void say(struct weir_volume_rebuilder *r,
-						       enum weir_log_level level,
-						       const char *format, ...)
-{
-	char line[640];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	r->on_log(r->arg, level, line);
-}
 
 static bool stops(const struct weir_volume_rebuilder *r)
 {
@@ -164,11 +150,12 @@ static void rebuild(struct weir_volume_rebuilder *r, uint16_t index)
 	uint64_t ms = (weir_now_ns() - start_ns) / WEIR_NS_PER_MS;
 
 	if (!rc)
-		say(r, WEIR_LOG_INFO, "rebuilt pool=%s volume=%s bytes=%" PRIu64 " ms=%" PRIu64,
-		    r->map.name, name, bytes, ms);
+		weir_log_line(&r->log, WEIR_LOG_INFO,
+			      "rebuilt pool=%s volume=%s bytes=%" PRIu64 " ms=%" PRIu64,
+			      r->map.name, name, bytes, ms);
 	else if (rc != -EBUSY && rc != -ESTALE && rc != -ECANCELED)
-		say(r, WEIR_LOG_WARNING, "not rebuilt pool=%s volume=%s: %s", r->map.name, name,
-		    error.text);
+		weir_log_line(&r->log, WEIR_LOG_WARNING, "not rebuilt pool=%s volume=%s: %s",
+			      r->map.name, name, error.text);
 	r->seen[index].since_ns = rc && rc != -EBUSY ? weir_now_ns() : r->seen[index].since_ns;
 }
 
@@ -187,32 +174,21 @@ static void reclaim(struct weir_volume_rebuilder *r)
 	struct weir_volume_reclaimed back;
 	struct weir_error error = { "" };
 
-	if (users == r->users && (revision == r->revision ||
-				  now_ns < r->looked_ns + r->map.lease_ms * WEIR_NS_PER_MS))
+	if (users == r->users &&
+	    (revision == r->revision || now_ns < r->looked_ns + r->map.lease_ms * WEIR_NS_PER_MS))
 		return;
 	r->looked_ns = now_ns;
 	if (weir_volume_reclaim(&self, r->client, &r->map, &back, &error)) {
-		say(r, WEIR_LOG_WARNING, "unused memory not taken back pool=%s: %s", r->map.name,
-		    error.text);
+		weir_log_line(&r->log, WEIR_LOG_WARNING, "unused memory not taken back pool=%s: %s",
+			      r->map.name, error.text);
 	} else if (!back.left) { /* else, and after a failure, the donor looks again */
 		r->users = users;
 		r->revision = revision;
 	}
 	if (back.regions)
-		say(r, WEIR_LOG_INFO, "took unused memory back pool=%s regions=%u bytes=%" PRIu64,
-		    r->map.name, back.regions, back.bytes);
-}
-
-/* A wait for a map that is gone ends at once. */
-static void rest(struct weir_volume_rebuilder *r, bool is_silent, uint64_t due_ns)
-{
-	uint64_t until_ns = weir_now_ns() + r->map.lease_ms / 3 * WEIR_NS_PER_MS;
-	unsigned int ms = (unsigned int)weir_poll_ms(due_ns < until_ns ? due_ns : until_ns);
-	int rc = is_silent ? -EHOSTUNREACH :
-			     weir_pool_client_wait(r->client, &r->map, ms ? ms : 1, NULL);
-
-	if (rc && rc != -ETIMEDOUT)
-		nanosleep(&(struct timespec){ .tv_nsec = RETRY_MS * WEIR_NS_PER_MS }, NULL);
+		weir_log_line(&r->log, WEIR_LOG_INFO,
+			      "took unused memory back pool=%s regions=%u bytes=%" PRIu64,
+			      r->map.name, back.regions, back.bytes);
 }
 
 static void *run(void *arg)
@@ -232,7 +208,7 @@ static void *run(void *arg)
 		if (volume < r->map.nr_volumes)
 			rebuild(r, volume);
 		if (!stops(r))
-			rest(r, is_silent, due_ns);
+			weir_pool_client_rest(r->client, &r->map, is_silent, due_ns);
 	}
 	return NULL;
 }
@@ -257,11 +233,10 @@ int weir_volume_rebuilder_start(const struct weir_volume_rebuilder_options *opti
 	r->self.stops = &r->stops;
 	snprintf(r->self.donor, sizeof(r->self.donor), "%s", options->donor);
 	r->key = options->key;
-	r->on_log = options->on_log;
-	r->arg = options->arg;
+	r->log = (struct weir_log){ options->on_log, options->arg };
 	r->pool = strdup(options->pool);
 	r->device = options->device ? strdup(options->device) : NULL;
-	r->map.lease_ms = 3 * RETRY_MS; /* until the map is read */
+	r->map.lease_ms = LEASE_MS;
 	rc = r->pool && (r->device || !options->device) ?
 		     weir_pool_client_open(options->pool, &r->client, error) :
 		     weir_error_set(error, -ENOMEM, "out of memory");

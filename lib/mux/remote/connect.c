@@ -17,7 +17,6 @@
 #include "lib/mux/local/local.h"
 #include "lib/conn/dialer.h"
 
-#define RNR_RETRY_COUNT 7 /* for ever: a receiver never waits for an application */
 #define CROSSED_MS 20 /* delay before we retry a QP also dialled by the peer */
 
 /* Results of dialling a QP, besides errors. */
@@ -63,7 +62,7 @@ static int connect_qp(struct weir_dialer *dialer, const struct weir_mux_qp *qp)
 
 	dialer->qp = qp->qp;
 	return weir_dialer_connect(dialer, &connect, sizeof(connect), mux->reads_max,
-				   RNR_RETRY_COUNT);
+				   WEIR_DIALER_RNR_FOR_EVER);
 }
 
 /* With mux->lock held. Return: DIALLED, SPARE, CROSSED, or an error. */

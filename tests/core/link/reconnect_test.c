@@ -79,6 +79,22 @@ static void no_attempt_begins_too_late(void **state)
 	assert_false(weir_reconnect_failed(&r, -ETIMEDOUT, 0, 100 * MS));
 }
 
+/* A store of a pool refuses connections while it starts again. */
+static void a_pause_does_not_depend_on_the_error(void **state)
+{
+	struct weir_reconnect r;
+
+	(void)state;
+	weir_reconnect_begin(&r, UINT64_MAX, 0);
+	for (uint32_t ms = 5; ms <= 40; ms *= 2) {
+		weir_reconnect_pause(&r, 0, 7);
+		assert_int_equal(r.next_ns, 7 + (uint64_t)ms * MS);
+	}
+	weir_reconnect_begin(&r, 8, 0);
+	weir_reconnect_pause(&r, 0, 7);
+	assert_int_equal(r.next_ns, 8);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -86,6 +102,7 @@ int main(void)
 		SAYS("pauses double from 10 ms to a second", pauses_grow_to_a_second),
 		SAYS("half of each pause is random", half_a_pause_is_random),
 		SAYS("no attempt begins after the time to give up", no_attempt_begins_too_late),
+		SAYS("a pause does not depend on the error", a_pause_does_not_depend_on_the_error),
 	};
 
 	return cmocka_run_group_tests_name("reconnect", tests, NULL, NULL);
