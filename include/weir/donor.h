@@ -198,15 +198,24 @@ struct weir_donor_info {
 	uint64_t limit_bytes; /* see weir_donor_limit(); lent_bytes may exceed it */
 };
 
-/* Reads a donor's counters. @size: sizeof(*@info). Return: 0; -EINVAL @size is too small. */
+/*
+ * Reads a donor's counters, each of which may lag behind the others. @size: sizeof(*@info).
+ * Context: any thread. Return: 0; -EINVAL @size is too small.
+ */
 int weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info, size_t size);
 
-/* The tenant of the key that a peer proved: an index into options.keys at first; 0 without keys. */
+/*
+ * A peer as its key shows it. Context: the donor's thread, until on_leave returns. Return:
+ *	weir_peer_tenant()  the tenant of the key that the peer proved: an index into options.keys
+ *	                    at first; 0 without keys;
+ *	weir_peer_rights()  of enum weir_right;
+ *	weir_peer_id()      a number, unique for the life of the donor;
+ *	weir_peer_name()    its address, for logs.
+ */
 unsigned int weir_peer_tenant(const struct weir_peer *peer);
-unsigned int weir_peer_rights(const struct weir_peer *peer); /* of enum weir_right */
-/* A number for the peer, unique for the life of the donor. */
+unsigned int weir_peer_rights(const struct weir_peer *peer);
 uint64_t weir_peer_id(const struct weir_peer *peer);
-const char *weir_peer_name(const struct weir_peer *peer); /* address, for logs */
+const char *weir_peer_name(const struct weir_peer *peer);
 
 /**
  * weir_donor_region_create() - take lent memory for the application's own use
@@ -224,7 +233,10 @@ const char *weir_peer_name(const struct weir_peer *peer); /* address, for logs *
  */
 int weir_donor_region_create(struct weir_donor *donor, unsigned int tenant, uint64_t length,
 			     struct weir_region_token *token, void **addr);
-/* Frees the region. Returns when no peer can access it any more. */
+/*
+ * Frees the region. Returns when no peer can access it any more. Context: as for
+ * weir_donor_region_create().
+ */
 void weir_donor_region_destroy(struct weir_donor *donor, const struct weir_region_token *token);
 
 /**

@@ -140,7 +140,7 @@ struct weir_exchange_slot {
 int weir_exchange_listen(const char *address, const struct weir_exchange_options *options,
 			 struct weir_exchange_listener **listener, struct weir_error *error);
 
-/* The listener's address:port, valid until weir_exchange_unlisten(). */
+/* Return: the listener's address:port, valid until weir_exchange_unlisten(). */
 const char *weir_exchange_address(const struct weir_exchange_listener *listener);
 
 /**
@@ -355,7 +355,7 @@ int weir_exchange_get(struct weir_exchange *x, void *data, size_t max, size_t *l
  */
 int weir_exchange_process(struct weir_exchange *x);
 
-/* A descriptor for poll() and epoll, owned by the exchange. */
+/* Return: a descriptor for poll() and epoll, owned by the exchange. */
 int weir_exchange_fd(const struct weir_exchange *x);
 
 /* Totals since the beginning, except for the first few counts. */

@@ -81,6 +81,7 @@ int weir_group_join(const char *address, const char *here, unsigned int member, 
 		    const struct weir_exchange_options *options, struct weir_group **group,
 		    struct weir_error *error);
 
+/* Return: this member's number, and the number of members. */
 unsigned int weir_group_member(const struct weir_group *group);
 unsigned int weir_group_size(const struct weir_group *group);
 
@@ -112,7 +113,7 @@ int weir_group_broadcast(struct weir_group *group, unsigned int from, void *data
 int weir_group_gather(struct weir_group *group, unsigned int to, const void *data, size_t length,
 		      void *all);
 
-/* Like weir_group_gather() to every member. */
+/* Like weir_group_gather() to every member. Return: as for weir_group_broadcast(). */
 int weir_group_all_gather(struct weir_group *group, const void *data, size_t length, void *all);
 
 /**
@@ -175,10 +176,13 @@ int weir_group_finish(struct weir_group *group);
  */
 int weir_group_wait(struct weir_group *group, uint64_t timeout_ns);
 
-/* The member that ended the group, or -1. */
+/* Return: the member that ended the group, or -1. */
 int weir_group_failed(const struct weir_group *group);
 
-/* The exchange with @member, for weir_exchange_info(); NULL for this member. Owned by the group. */
+/*
+ * Return: the exchange with @member, for weir_exchange_info(), owned by the group; NULL for this
+ * member.
+ */
 const struct weir_exchange *weir_group_exchange(const struct weir_group *group,
 						unsigned int member);
 

@@ -44,7 +44,10 @@ int weir_key_load(const char *path, struct weir_key **key, struct weir_error *er
  */
 int weir_key_create(const char *path, struct weir_error *error);
 
-/* Wipes and frees @key. NULL is allowed. All sessions and donors with this key must be closed. */
+/*
+ * Wipes and frees @key. NULL is allowed. All sessions and donors with this key must be closed.
+ * Context: any thread.
+ */
 void weir_key_free(struct weir_key *key);
 
 #ifdef __cplusplus

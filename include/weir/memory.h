@@ -34,7 +34,10 @@ struct weir_pool;
 int weir_memory_register(struct weir_session *session, void *addr, size_t length,
 			 struct weir_memory **memory, struct weir_error *error);
 
-/* Ends the registration, and frees @memory; NULL is allowed. No request may still use it. */
+/*
+ * Ends the registration, and frees @memory; NULL is allowed. No request may still use it. Context:
+ * any thread.
+ */
 void weir_memory_deregister(struct weir_memory *memory);
 
 /**
@@ -54,19 +57,23 @@ void weir_memory_deregister(struct weir_memory *memory);
 int weir_pool_create(struct weir_session *session, size_t size, unsigned int count,
 		     struct weir_pool **pool, struct weir_error *error);
 
-/* Frees @pool and its buffers, which no request may still use; NULL is allowed. */
+/*
+ * Frees @pool and its buffers, which no request may still use; NULL is allowed. Context: any
+ * thread, while no other uses the pool.
+ */
 void weir_pool_destroy(struct weir_pool *pool);
 
 /* Context: any thread, never blocks. Return: a buffer, or NULL if none is free. */
 void *weir_pool_get(struct weir_pool *pool);
 /*
  * Like weir_pool_get(), but sleeps until a buffer is free. Context: any thread outside callbacks.
+ * Return: a buffer.
  */
 void *weir_pool_get_wait(struct weir_pool *pool);
 /* Gives back a buffer that no request uses any more. Context: any thread, never blocks. */
 void weir_pool_put(struct weir_pool *pool, void *buffer);
 
-/* The registered memory that contains all buffers of @pool. */
+/* Context: any thread. Return: the registered memory that contains all buffers of @pool. */
 struct weir_memory *weir_pool_memory(const struct weir_pool *pool);
 
 #ifdef __cplusplus

@@ -83,13 +83,22 @@ int weir_call(struct weir_session *session, const void *data, size_t length, voi
 int weir_call_while(struct weir_session *session, const void *data, size_t length, void *reply,
 		    size_t reply_max, size_t *reply_length, bool (*goes_on)(void *arg), void *arg);
 
-/* The reply to a weir_call_async(): @status and, if 0, the bytes, valid during the call. */
+/*
+ * The reply to a weir_call_async(): @status, as weir_call() returns it, and, if 0, the bytes, valid
+ * during the call. Context: as weir_done_fn.
+ */
 typedef void weir_reply_fn(void *arg, int status, const void *reply, size_t length);
 
 /*
  * Like weir_call(), without waiting. @timeout_ns 0 means the session's timeout, UINT64_MAX none:
- * for replies that may take long, such as a lock's. If the call returns 0, @fn runs once, like a
- * weir_done_fn.
+ * for replies that may take long, such as a lock's.
+ *
+ * Context: Any thread; does not block.
+ * Return: 0 (@fn runs once, perhaps before the call returns), or no call of @fn and
+ *	-EMSGSIZE    the message is too long;
+ *	-EAGAIN      1024 calls of this session wait for a reply;
+ *	-ENOTCONN    the session is down;
+ *	-ENOMEM      out of memory.
  */
 int weir_call_async(struct weir_session *session, const void *data, size_t length,
 		    uint64_t timeout_ns, weir_reply_fn *fn, void *arg);

@@ -195,13 +195,22 @@ int weir_mux_info(struct weir_mux *mux, struct weir_mux_info *info, size_t size)
 int weir_mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
 		    struct weir_mux_listener **listener);
 
-/* Return: 0 and @conn; -EAGAIN no connection waits, see weir_mux_listener_fd(). */
+/*
+ * Context: Any thread; does not block. Return: 0 and @conn; -EAGAIN no connection waits, see
+ * weir_mux_listener_fd().
+ */
 int weir_mux_listener_accept(struct weir_mux_listener *listener, struct weir_mux_conn **conn);
 
-/* Readable when weir_mux_listener_accept() has a connection. Owned by the listener. */
+/*
+ * Context: Any thread. Return: a descriptor, owned by the listener, which is readable when
+ * weir_mux_listener_accept() has a connection.
+ */
 int weir_mux_listener_fd(const struct weir_mux_listener *listener);
 
-/* Closes the listener, and all connections not accepted yet. */
+/*
+ * Closes the listener, and all connections not accepted yet. Context: Any thread, while no other
+ * uses the listener.
+ */
 void weir_mux_listener_close(struct weir_mux_listener *listener);
 
 /* How to connect. Zero means the default in every field but the size and the class. */
@@ -345,7 +354,7 @@ struct weir_mux_conn_part {
  */
 int weir_mux_conn_take(struct weir_mux_conn *conn, struct weir_mux_conn_part *part, int flags);
 
-/* Returns the held part to the sender. No-op if none is held. */
+/* Returns the held part to the sender, if one is held. Context: As for weir_mux_conn_take(). */
 void weir_mux_conn_give(struct weir_mux_conn *conn);
 
 /*
@@ -370,7 +379,7 @@ struct weir_mux_region;
  */
 int weir_mux_region_open(struct weir_mux *mux, size_t length, struct weir_mux_region **region);
 
-/* The region's first byte. */
+/* Context: Any thread. Return: the region's first byte. */
 void *weir_mux_region_data(const struct weir_mux_region *region);
 
 /**
@@ -481,7 +490,10 @@ int weir_mux_conn_withdraw(struct weir_mux_conn *conn, uint32_t handle);
 int weir_mux_conn_write(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
 			const struct weir_mux_region *region, uint64_t at, uint64_t length);
 
-/* The reverse of weir_mux_conn_write(): reads the other end's memory into the region. */
+/*
+ * The reverse of weir_mux_conn_write(): reads the other end's memory into the region. Context,
+ * Return: as for weir_mux_conn_write().
+ */
 int weir_mux_conn_read(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
 		       const struct weir_mux_region *region, uint64_t at, uint64_t length);
 
@@ -497,7 +509,7 @@ int weir_mux_conn_read(struct weir_mux_conn *conn, uint32_t handle, uint64_t the
  */
 int weir_mux_conn_fd(struct weir_mux_conn *conn);
 
-/* The same for weir_mux_conn_send(). */
+/* The same for weir_mux_conn_send(). Context, Return: as for weir_mux_conn_fd(). */
 int weir_mux_conn_room_fd(struct weir_mux_conn *conn);
 
 /**

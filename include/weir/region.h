@@ -133,7 +133,7 @@ enum weir_hint {
  */
 void weir_region_hint(struct weir_region *region, enum weir_hint hint);
 
-/* Bytes of @region, rounded up by the donor. Context: any thread. */
+/* Context: any thread. Return: bytes of @region, rounded up by the donor. */
 uint64_t weir_region_length(const struct weir_region *region);
 
 /* A named region, as weir_region_list() finds it. */

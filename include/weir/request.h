@@ -40,10 +40,11 @@ struct weir_iov {
  * @arg: from struct weir_completion
  * @status: 0 or a negative errno; -ECONNRESET means that the outcome is unknown
  *
- * The session's thread calls it, or any thread that is inside a call on the session, blocking calls
- * included. With WEIR_POLLING_SCQ the session's thread is the shared one. Several threads may run
- * callbacks of one session at once. A callback may submit. It must not block, take a lock that a
- * caller of weir holds, or close the session.
+ * Several threads may run callbacks of one session at once. A callback may submit. It must not
+ * block, take a lock that a caller of weir holds, or close the session.
+ *
+ * Context: The session's thread, or any thread that is inside a call on the session, blocking calls
+ * included. With WEIR_POLLING_SCQ the session's thread is the shared one.
  */
 typedef void weir_done_fn(void *arg, int status);
 
@@ -210,7 +211,10 @@ struct weir_event {
 
 /* The caller owes a weir_queue_destroy(). Context: any thread. Return: 0; -ENOMEM. */
 int weir_queue_create(struct weir_queue **queue);
-/* No request may still use @queue, and no thread wait; NULL is allowed. */
+/*
+ * Frees @queue, which no request may still use, and on which no thread may wait; NULL is allowed.
+ * Context: any thread.
+ */
 void weir_queue_destroy(struct weir_queue *queue);
 /*
  * A descriptor that is readable while there are events, made by the first call and owned by @queue.

@@ -206,7 +206,10 @@ struct weir_volume_info {
 	uint64_t sessions; /* opened to donors since open: more than donors after failures */
 };
 
-/* Reads a volume's state. @size: sizeof(*@info). Return: 0; -EINVAL @size is too small. */
+/*
+ * Reads a volume's state. @size: sizeof(*@info). Context: any thread outside callbacks; sleeps.
+ * Return: 0; -EINVAL @size is too small.
+ */
 int weir_volume_info(struct weir_volume *volume, struct weir_volume_info *info, size_t size);
 
 #ifdef __cplusplus

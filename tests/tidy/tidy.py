@@ -8,8 +8,9 @@ Checks the source tree at ROOT: includes point in the direction of the arrows; e
 file states its licence; no file names a place that exists on one machine only; no folder
 hides a target of make; only lib/conn connects QPs; a struct tag names one layout; lines have
 at most 100 columns; a public function begins with the noun of its file; a room has at most 26
-files; a header's guard spells its path; no static function has a name without an object; tests/
-mirrors the tree; CONTRIBUTING.md lists each folder; commit subjects are short and imperative.
+files; a header's guard spells its path; a public header says which threads may call a function,
+and what it returns; no static function has a name without an object; tests/ mirrors the tree;
+CONTRIBUTING.md lists each folder; commit subjects are short and imperative.
 The OBJECTs (or archives) are those of the core, of wire/ and of softnic/roce. They may use only
 what the kernel has too.
 Prints each violation as FILE:LINE, with what is wrong and what to do.
@@ -61,6 +62,14 @@ CONNECTS = re.compile(
     r"\b(?:rdma_(?:connect|establish|accept|create_qp|create_ep|get_cm_event)\w*|ibv_create_qp\w*"
     r"|qp_access_flags|weir_qp_(?:connect|establish|accept))\b")
 
+# A preloaded library makes a QP in one place: beside each of the program's, with its rights. The
+# hooks pass on the program's own calls.
+PRELOAD_OWN_QP = "preload/unload/discovery/own_qp.c"
+PRELOAD_HOOKS = "preload/unload/hooks/interpose.c"
+PRELOAD_CONNECTS = re.compile(
+    r"\b(?:rdma_(?:connect|establish|accept|create_qp|create_ep)\w*|ibv_create_qp\w*)"
+    r"|\.qp_access_flags\s*=")
+
 COLUMNS_MAX = 100
 ROOM_FILES_MAX = 26
 
@@ -86,6 +95,12 @@ FUNCTION = re.compile(
     r"^(?!static|typedef|extern)(?:\w+[ \t*]+)+(?:weir|softnic|wire)_(\w+)\(", re.MULTILINE)
 TAG = re.compile(r"^[ \t]*(?:(?:static|const|typedef)\s+)*(?:struct|enum|union)\s+(\w+)\s*\{",
                  re.MULTILINE)
+
+# A function or the type of a callback in a public header, with the comment just above it.
+PUBLIC = re.compile(
+    r"(?P<comment>^[ \t]*/\*(?:(?!\*/).)*\*/\n)?"
+    r"^(?:typedef )?(?P<type>(?:\w+[ \t*]+)+?)(?P<name>weir_\w+)\([^;{]*\);[^\n]*\n",
+    re.MULTILINE | re.DOTALL)
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # The headers that know whether the kernel includes them.
@@ -166,13 +181,17 @@ def check_kernel_version(name, lines):
 
 
 def check_connections(name, lines):
-    if not name.startswith("lib/") or name.startswith("lib/conn/"):
+    if name.startswith("lib/") and not name.startswith("lib/conn/"):
+        rule, advice = CONNECTS, ("only lib/conn connects and opens QPs, after the proof of the "
+                                  "key: use its dialer.h, listener.h and proof.h")
+    elif name.startswith("preload/") and name not in (PRELOAD_OWN_QP, PRELOAD_HOOKS):
+        rule, advice = PRELOAD_CONNECTS, f"only {PRELOAD_OWN_QP} makes and opens QPs"
+    else:
         return
     for number, line in enumerate(lines, 1):
-        match = CONNECTS.search(line)
+        match = rule.search(line)
         if match:
-            yield number, (f"{match[0]}: only lib/conn connects and opens QPs, after the proof "
-                           "of the key: use its dialer.h, listener.h and proof.h")
+            yield number, f"{match[0]}: {advice}"
 
 
 def check_licence(name, text, lines):
@@ -253,6 +272,32 @@ def check_nouns(name, text, public):
         if match[1].split("_")[0] not in nouns and f"weir_{match[1]}" not in public:
             yield line_of(text, match), (f"{match[1]}() begins with no noun of its file or "
                                          "rooms: move or rename it")
+
+
+def contracts(text):
+    """Yield the position, name and comment of each function or callback type of a public header.
+
+    Declarations that follow one another without a blank line share the first one's comment.
+    """
+    end, comment = None, ""
+    for match in PUBLIC.finditer(text):
+        if match["comment"] or match.start() != end:
+            comment = match["comment"] or ""
+        end = match.end()
+        yield match.start("name"), match["name"], comment, match["type"].strip()
+
+
+def check_contracts(name, text):
+    """The header tells a user which threads may call a function, and what it returns."""
+    if not name.startswith("include/weir/"):
+        return
+    has_context = "Context of all calls:" in text
+    for at, function, comment, kind in contracts(text):
+        if not has_context and "Context" not in comment:
+            yield text.count("\n", 0, at) + 1, (f"{function}: say by 'Context:' which threads "
+                                                "may call it")
+        if not kind.endswith("void") and "Return:" not in comment:
+            yield text.count("\n", 0, at) + 1, f"{function}: say by 'Return:' what it returns"
 
 
 def check_tags(texts):
@@ -351,6 +396,7 @@ def check_file(root, name, text, public):
     yield from check_static_names(name, lines)
     yield from check_guard(name, text)
     yield from check_nouns(name, text, public)
+    yield from check_contracts(name, text)
 
 
 def symbols(objects):

@@ -16,7 +16,7 @@ KERNEL_SPDX = "// SPDX-License-Identifier: GPL-2.0-only\n"
 # In two pieces, or tidy would find it here.
 SOMEBODYS = "/ho" + "me/somebody/x"
 
-LISTED = ("core", "wire", "lib", "softnic", "kernel", "apps")
+LISTED = ("core", "wire", "lib", "softnic", "kernel", "apps", "preload", "include")
 
 PLANTED = [
     ("the core includes the library", "core/a.c", SPDX + '#include "lib/b.h"\n', "core/ must not"),
@@ -78,6 +78,27 @@ PLANTED = [
         "only lib/conn",
     ),
     (
+        "a preloaded library opens a QP",
+        "preload/unload/a.c",
+        SPDX + "static struct ibv_qp_attr a = { .qp_access_flags = 1 };\n",
+        "only preload/unload/discovery/own_qp.c",
+    ),
+    (
+        "a public function without its threads",
+        "include/weir/a.h",
+        SPDX + "#ifndef WEIR_A_H\n#define WEIR_A_H\n"
+        "/* Return: 0. */\nint weir_a_count(void);\n#endif\n",
+        "weir_a_count: say by 'Context:'",
+    ),
+    (
+        "a public function without its result",
+        "include/weir/a.h",
+        SPDX + "#ifndef WEIR_A_H\n#define WEIR_A_H\n"
+        "/* Context: any. Return: 0. */\nint weir_a_count(void);\n\n"
+        "/* Context: any. */\nint weir_a_take(void);\nvoid weir_a_give(void);\n#endif\n",
+        "weir_a_take: say by 'Return:'",
+    ),
+    (
         "the library includes the kernel's host",
         "lib/a.c",
         SPDX + '#include "kernel/b.h"\n',
@@ -137,12 +158,13 @@ PLANTED_APART = [
      "tests/loft:0: no folder of the tree has this path"),
     ("a folder that is gone", "CONTRIBUTING.md",
      "".join(f"| `{folder}/` | |\n" for folder in (*LISTED, "gone")),
-     "CONTRIBUTING.md:7: there is no folder gone/"),
+     f"CONTRIBUTING.md:{len(LISTED) + 1}: there is no folder gone/"),
 ]
 
 ALLOWED = [
     ("lib/a.c", SPDX + '#include <stdio.h>\n#include "core/b.h"\n#include <weir/weir.h>\n'),
     ("apps/a.c", SPDX + '#include "softnic/b.h"\n'),
+    ("preload/unload/discovery/own_qp.c", SPDX + "int f(void) { return !ibv_create_qp(0, 0); }\n"),
     ("core/base/platform.h", SPDX + "#ifdef __KERNEL__\n#include <linux/bug.h>\n#endif\n"),
     ("kernel/a.c", KERNEL_SPDX + '#include "core/b.h"\n'),
     ("Makefile", "A := 1\n.PHONY: all lab\nall: lab\nlab: build/a\nbuild/a:\n\ttrue\n"),
@@ -160,7 +182,8 @@ class Planted(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.root = pathlib.Path(self.folder.name)
-        for header in ("core/b.h", "wire/b.h", "lib/b.h", "softnic/b.h", "kernel/b.h", "apps/b.h"):
+        for header in ("core/b.h", "wire/b.h", "lib/b.h", "softnic/b.h", "kernel/b.h", "apps/b.h",
+                       "preload/b.h", "include/weir/b.h"):
             self.plant(header, KERNEL_SPDX if header.startswith("kernel/") else SPDX)
         self.plant("lib/b.h", SPDX + "struct twin {\n};\n")
         self.plant("CONTRIBUTING.md", "".join(f"| `{folder}/` | |\n" for folder in LISTED))
