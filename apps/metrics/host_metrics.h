@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Metrics that can be read from outside a process, by the means of weir stat and weir top: those of
- * sessions, of softnic, and of the tenants of weir share.
+ * Metrics that can be read from outside a process, by the means of weir stat, weir top and weir
+ * pool: those of sessions, of softnic, of the tenants of weir share, and of a pool.
  */
 #ifndef WEIR_APPS_METRICS_HOST_METRICS_H
 #define WEIR_APPS_METRICS_HOST_METRICS_H
@@ -11,7 +11,8 @@
 #include <sys/types.h>
 
 extern const struct metric_group build_metrics, session_metrics, request_metrics,
-	softnic_metrics, softnic_peer_metrics, share_metrics;
+	softnic_metrics, softnic_peer_metrics, share_metrics, pool_metrics, pool_group_metrics,
+	pool_donor_metrics;
 
 /*
  * Each writes its group. @pid: only this process; 0: all processes of this user, or of all users
@@ -25,6 +26,14 @@ int softnic_metrics_collect(struct exposition *x, pid_t pid);
  * there. Return: 0; errors of share_snapshot_take().
  */
 int share_metrics_collect(struct exposition *x, const char *socket);
+
+struct weir_pool_client;
+
+/*
+ * Writes the pool's groups; without @client nothing. @pool: its name, for the label. Return: 0 or
+ * -ENOMEM.
+ */
+int pool_metrics_collect(struct exposition *x, const char *pool, struct weir_pool_client *client);
 
 /* Writes the version of this command. */
 void build_metrics_collect(struct exposition *x);

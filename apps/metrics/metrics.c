@@ -8,6 +8,7 @@
 #include "apps/mount/mount_metrics.h"
 #include "apps/serve/donor_metrics.h"
 #include "apps/services.h"
+#include "lib/pool/client.h"
 #include "lib/mux/proxy/ipc.h"
 
 #include <signal.h>
@@ -26,7 +27,8 @@ static const char notes[] =
 	"weir serve, mount and share have --metrics to serve their own, which are more.\n";
 
 struct metrics_command {
-	const char *socket;
+	const char *socket, *pool;
+	struct weir_pool_client *client; /* of the pool, or NULL */
 	struct metrics_options serve;
 	bool openmetrics, describe;
 };
@@ -37,6 +39,8 @@ static const struct cmdline_option metrics_options[] = {
 	  CMDLINE_FLAG(struct metrics_command, openmetrics) },
 	{ "describe", 0, NULL, "print a page of all metrics, in Markdown",
 	  CMDLINE_FLAG(struct metrics_command, describe) },
+	{ "pool", 0, "POOL", "also those of this pool; see 'weir pool --help'",
+	  CMDLINE_TEXT(struct metrics_command, pool) },
 	{ "socket", 's', "PATH",
 	  "of weir share; default $WEIR_SHARE, or else\n" WEIR_MUX_IPC_SOCKET,
 	  CMDLINE_TEXT(struct metrics_command, socket) },
@@ -57,8 +61,8 @@ static const char page_head[] =
 	"`weir metrics --describe` prints this page. `weir serve`, `weir mount` and `weir share`\n"
 	"serve their metrics with `--metrics WHERE`. `weir metrics` shows the groups *All\n"
 	"commands*, *Sessions*, *Requests of a session*, *softnic*, *Peers of softnic* and\n"
-	"*Tenants of weir share* for all processes of the host. [How to watch\n"
-	"weir](../how-to/watch.md) has a configuration of Prometheus.\n\n"
+	"*Tenants of weir share* for all processes of the host, and with `--pool` those of a\n"
+	"pool. [How to watch weir](../how-to/watch.md) has a configuration of Prometheus.\n\n"
 	"A counter begins at 0 when its process, session or tenant begins.\n";
 
 static int describe(void)
@@ -67,7 +71,8 @@ static int describe(void)
 		&build_metrics,	      &donor_metrics, &donor_identity_metrics,
 		&file_server_metrics, &mount_metrics, &operation_metrics,
 		&session_metrics,     &request_metrics,	&share_metrics,
-		&softnic_metrics,     &softnic_peer_metrics,
+		&softnic_metrics,     &softnic_peer_metrics, &pool_metrics,
+		&pool_group_metrics,  &pool_donor_metrics,
 	};
 
 	fputs(page_head, stdout);
@@ -84,6 +89,8 @@ static int collect(struct exposition *x, const struct metrics_command *c)
 	rc = share_metrics_collect(x, c->socket);
 	first = first ? first : rc;
 	rc = softnic_metrics_collect(x, 0);
+	first = first ? first : rc;
+	rc = pool_metrics_collect(x, c->pool, c->client);
 	return first ? first : rc;
 }
 
@@ -130,10 +137,15 @@ int cmd_metrics(int argc, char **argv)
 	const char *socket = getenv("WEIR_SHARE");
 	struct metrics_command c = { .socket = socket && *socket ? socket : WEIR_MUX_IPC_SOCKET };
 	int status = cmdline_parse(&metrics_line, argc, argv, &c);
+	struct weir_error error;
 
 	if (status != CMDLINE_PARSED)
 		return status;
 	if (c.describe)
 		return describe();
-	return c.serve.address || c.serve.tls ? serve(argv[0], &c) : print_once(argv[0], &c);
+	if (c.pool && weir_pool_client_open(c.pool, &c.client, &error))
+		return failure(argv[0], "%s", error.text);
+	status = c.serve.address || c.serve.tls ? serve(argv[0], &c) : print_once(argv[0], &c);
+	weir_pool_client_close(c.client);
+	return status;
 }

@@ -80,6 +80,34 @@ struct pool_places pool_count_places(const struct weir_pool_map *map, uint16_t d
 	return places;
 }
 
+struct pool_group_counts pool_count_groups(const struct weir_pool_map *map)
+{
+	struct pool_group_counts counts = { 0 };
+
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
+		const struct weir_pool_group *group = &map->group[i];
+
+		if (!group->version)
+			counts.missing++;
+		else if (weir_pool_group_is_lost(group))
+			counts.lost++;
+		else if (weir_pool_group_is_whole(group))
+			counts.whole++;
+		else
+			counts.lean++;
+	}
+	return counts;
+}
+
+uint64_t pool_sum_bytes(const struct weir_pool_map *map)
+{
+	uint64_t sum = 0;
+
+	for (uint16_t i = 0; i < map->nr_donors; i++)
+		sum += map->donor[i].incarnation ? map->donor[i].bytes : 0;
+	return sum;
+}
+
 const char *pool_donor_state(const struct weir_pool_map *map, uint16_t donor)
 {
 	const struct weir_pool_donor *d = &map->donor[donor];

@@ -38,6 +38,16 @@ struct pool_places {
 
 struct pool_places pool_count_places(const struct weir_pool_map *map, uint16_t donor);
 
+/* The groups by state. @lean: lacks a member; @missing: too few donors to make it */
+struct pool_group_counts {
+	unsigned int whole, lean, lost, missing;
+};
+
+struct pool_group_counts pool_count_groups(const struct weir_pool_map *map);
+
+/* The memory of the donors that are there. */
+uint64_t pool_sum_bytes(const struct weir_pool_map *map);
+
 /* "up", "draining", "failed" or "gone". */
 const char *pool_donor_state(const struct weir_pool_map *map, uint16_t donor);
 

@@ -33,38 +33,6 @@ static const struct cmdline line = {
 	.arguments_max = 1,
 };
 
-struct group_counts {
-	unsigned int whole, lean, lost, missing;
-};
-
-static struct group_counts count_groups(const struct weir_pool_map *map)
-{
-	struct group_counts counts = { 0 };
-
-	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
-		const struct weir_pool_group *group = &map->group[i];
-
-		if (!group->version)
-			counts.missing++;
-		else if (weir_pool_group_is_lost(group))
-			counts.lost++;
-		else if (weir_pool_group_is_whole(group))
-			counts.whole++;
-		else
-			counts.lean++;
-	}
-	return counts;
-}
-
-static uint64_t sum_bytes(const struct weir_pool_map *map)
-{
-	uint64_t sum = 0;
-
-	for (uint16_t i = 0; i < map->nr_donors; i++)
-		sum += map->donor[i].incarnation ? map->donor[i].bytes : 0;
-	return sum;
-}
-
 static const char *leader_of(const struct weir_pool_map *map)
 {
 	return map->leader < map->nr_donors ? map->donor[map->leader].id : "";
@@ -132,14 +100,14 @@ static void print_group_json(struct json *json, const struct weir_pool_map *map,
 
 static void print_json(const struct weir_pool_map *map)
 {
-	struct group_counts counts = count_groups(map);
+	struct pool_group_counts counts = pool_count_groups(map);
 	struct json json;
 
 	json_begin(&json, stdout);
 	json_string(&json, "pool", map->name);
 	json_uint(&json, "donors", weir_pool_map_count_donors(map));
 	json_uint(&json, "domains", weir_pool_map_count_domains(map));
-	json_uint(&json, "bytes", sum_bytes(map));
+	json_uint(&json, "bytes", pool_sum_bytes(map));
 	json_string(&json, "coordinator", leader_of(map));
 	json_uint(&json, "volumes", map->nr_volumes);
 	json_uint(&json, "whole", counts.whole);
@@ -264,11 +232,11 @@ static void print_ill_groups(const struct weir_pool_map *map)
 
 static void print_text(const struct weir_pool_map *map)
 {
-	struct group_counts counts = count_groups(map);
+	struct pool_group_counts counts = pool_count_groups(map);
 
 	printf("pool %s: %u donors in %u failure domains, %s; %u volume%s\n", map->name,
 	       weir_pool_map_count_donors(map), weir_pool_map_count_domains(map),
-	       size_format(sum_bytes(map)).text, map->nr_volumes,
+	       size_format(pool_sum_bytes(map)).text, map->nr_volumes,
 	       map->nr_volumes == 1 ? "" : "s");
 	if (map->leader_stored)
 		printf("donor %s coordinates\n", leader_of(map));

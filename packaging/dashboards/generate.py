@@ -98,7 +98,19 @@ BOARDS = (
                   ("weir_softnic_memory_regions", "memory regions")),
         ),
     }),
-    Board("weir-donors", "weir: donors", "The donors of a pool, or of all hosts, side by side.", {
+    Board("weir-pool", "weir: a pool", "Donors and groups of a pool: weir metrics --pool.", {
+        "Pool": (
+            panel("Groups", "short", ("pool, state", "{{pool}} {{state}}"),
+                  ("weir_pool_groups", "")),
+            panel("Donors", "short", ("pool, state", "{{pool}} {{state}}"),
+                  ("weir_pool_donors", "")),
+            panel("Memory of donors, and volumes without copies", "bytes", ("pool", "{{pool}}"),
+                  ("weir_pool_memory_bytes", "memory"), ("weir_pool_volume_bytes", "volumes")),
+            panel("Volumes", "short", ("pool", "{{pool}}"), ("weir_pool_volumes", "")),
+            panel("Map can be read", "bool_on_off", ("pool", "{{pool}}"), ("weir_pool_up", "")),
+        ),
+    }),
+    Board("weir-donors", "weir: donors", "The donors of all hosts, side by side.", {
         "Memory": (
             panel("Lent", "bytes", BY_DONOR, ("weir_donor_lent_bytes", "")),
             panel("Limit", "bytes", BY_DONOR, ("weir_donor_limit_bytes", "")),

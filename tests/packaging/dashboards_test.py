@@ -45,7 +45,8 @@ class Dashboards(unittest.TestCase):
                            check=True, timeout=60)
             made = {path.name: path.read_text(encoding="utf-8")
                     for path in pathlib.Path(folder).glob("*.json")}
-        self.assertEqual(sorted(made), ["weir-donors.json", "weir-host.json", "weir-tenants.json"])
+        self.assertEqual(sorted(made), ["weir-donors.json", "weir-host.json",
+                                        "weir-pool.json", "weir-tenants.json"])
         for name, text in made.items():
             self.assertEqual((FOLDER / name).read_text(encoding="utf-8"), text,
                              f"{name}: packaging/dashboards/generate.py "

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Check the formats of metrics, the places that serve metrics, and that each metric moves.
 
-metrics_test.py host|mount|wire WEIR MOVER
+metrics_test.py host|mount|pool|wire WEIR MOVER
 
-"host" needs nothing but softnic; "mount" mounts file systems; "wire" makes network namespaces.
+"host" needs nothing but softnic; "mount" mounts file systems; "pool" has donors that come and go;
+"wire" makes network namespaces.
 Between them, they cover each metric that 'weir metrics --describe' knows.
 """
 import collections
@@ -62,6 +63,8 @@ def catalogue():
 def part_of(name):
     if name.startswith(("weir_mount_", "weir_file_server_", "weir_donor_messages_")):
         return "mount"
+    if name.startswith("weir_pool_"):
+        return "pool"
     return "wire" if PACKETS.match(name) else "host"
 
 
@@ -476,6 +479,41 @@ class Mount(Programs):
         return found
 
 
+class Pool(Programs):
+    """A pool, whose donors come and go."""
+
+    def test_each_metric_of_a_pool_moves(self):
+        path = os.path.join(self.folder, "pool")
+        pool = f"file:{path}"
+        made = weir("pool", "create", "--groups", "8", "--lease", "2", pool)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        host = self.start(WEIR, "metrics", "--listen", f"unix:{self.folder}/host", "--pool", pool,
+                          name="host.log")
+        there = self.told(host, "metrics at (.*)$")
+        self.board.note(request(there)[2])
+        donors = [self.start(WEIR, "serve", "--listen", "127.0.0.1:0", "--memory", "32M",
+                             "--no-reserve", "--pool", pool, "--domain", name, "--name", name,
+                             name=f"{name}.log") for name in ("one", "two", "three")]
+        self.until_moved(names_of("pool", "memory_bytes donors"), there)
+        made = weir("pool", "volume", "create", pool, "vol", "4M")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.until_moved(names_of("pool", "volumes volume_bytes groups"), there)
+        self.until_seen(there, f'weir_pool_donors{{pool="{pool}",state="up"}} 3')
+        self.end(donors[2], signal.SIGKILL)
+        self.until_seen(there, f'weir_pool_donors{{pool="{pool}",state="up"}} 2')
+        for donor in donors[:2]:
+            self.end(donor, signal.SIGKILL)
+        shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+        self.until_moved(names_of("pool", "up"), there)
+        self.covers("pool", names_of("pool", "memory_bytes donors groups volumes volume_bytes up"))
+
+    def until_seen(self, source, line):
+        deadline = time.monotonic() + PATIENCE
+        while line not in request(source)[2].splitlines():
+            self.assertLess(time.monotonic(), deadline, line)
+            time.sleep(0.05)
+
+
 class Wire(Programs):
     """softnic between two hosts on a network that loses, repeats, reorders and spoils packets."""
 
@@ -509,7 +547,8 @@ class Wire(Programs):
 
 
 if __name__ == "__main__":
-    PARTS = {"host": (Formats, Server, Host), "mount": (Mount,), "wire": (Wire,)}
+    PARTS = {"host": (Formats, Server, Host), "mount": (Mount,), "pool": (Pool,),
+             "wire": (Wire,)}
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(part)
                                for part in PARTS[PART])
     result = unittest.TextTestRunner(verbosity=2).run(suite)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/metrics/host_metrics.h"
+
+#include "apps/pool/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pool_values {
+	uint64_t is_up, memory_bytes, volumes, volume_bytes;
+};
+
+#define POOL(name, help, field)                                                            \
+	{                                                                                  \
+		"weir_pool_" name, METRIC_GAUGE, help, offsetof(struct pool_values, field) \
+	}
+
+static const struct metric of_pool[] = {
+	POOL("up", "1 if the map of the pool could be read, else 0", is_up),
+	POOL("memory_bytes", "bytes of the donors that are there", memory_bytes),
+	POOL("volumes", "volumes of the pool", volumes),
+	POOL("volume_bytes", "bytes of all volumes, without copies", volume_bytes),
+	{ NULL },
+};
+
+const struct metric_group pool_metrics = {
+	.title = "Pools",
+	.labels = "`pool`, as given to --pool",
+	.metrics = of_pool,
+};
+
+static const struct metric of_groups[] = {
+	{ "weir_pool_groups", METRIC_GAUGE, "groups of the pool in this state", 0 },
+	{ NULL },
+};
+
+const struct metric_group pool_group_metrics = {
+	.title = "Groups of a pool",
+	.labels = "`pool`; `state`: `whole`, `lean` (lacks a member), `lost` (its data), or "
+		  "`missing` (too few donors to make it)",
+	.metrics = of_groups,
+};
+
+static const struct metric of_donors[] = {
+	{ "weir_pool_donors", METRIC_GAUGE, "donors of the pool in this state", 0 },
+	{ NULL },
+};
+
+const struct metric_group pool_donor_metrics = {
+	.title = "Donors of a pool",
+	.labels = "`pool`; `state`: `up`, `draining`, `failed` or `gone`",
+	.metrics = of_donors,
+};
+
+/* One row for each state. */
+#define STATES 4
+
+static void write_states(struct exposition *x, const struct metric_group *group, const char *pool,
+			 const char *const *states, const uint64_t *counts)
+{
+	struct metric_row rows[STATES] = { 0 };
+
+	for (int i = 0; i < STATES; i++) {
+		rows[i].values = &counts[i];
+		metric_label(&rows[i], "pool", "%s", pool);
+		metric_label(&rows[i], "state", "%s", states[i]);
+	}
+	exposition_group(x, group, rows, STATES);
+}
+
+static void write_groups(struct exposition *x, const char *pool, const struct weir_pool_map *map)
+{
+	static const char *const states[STATES] = { "whole", "lean", "lost", "missing" };
+	struct pool_group_counts is = pool_count_groups(map);
+	const uint64_t counts[STATES] = { is.whole, is.lean, is.lost, is.missing };
+
+	write_states(x, &pool_group_metrics, pool, states, counts);
+}
+
+static void write_donors(struct exposition *x, const char *pool, const struct weir_pool_map *map)
+{
+	static const char *const states[STATES] = { "up", "draining", "failed", "gone" };
+	uint64_t counts[STATES] = { 0 };
+
+	for (uint16_t i = 0; i < map->nr_donors; i++)
+		for (int state = 0; state < STATES; state++)
+			counts[state] += !strcmp(pool_donor_state(map, i), states[state]);
+	write_states(x, &pool_donor_metrics, pool, states, counts);
+}
+
+static void write_pool(struct exposition *x, const char *pool, const struct weir_pool_map *map)
+{
+	struct pool_values values = { .is_up = !!map };
+	struct metric_row row = { .values = &values };
+
+	if (map) {
+		values.memory_bytes = pool_sum_bytes(map);
+		values.volumes = map->nr_volumes;
+	}
+	for (uint16_t i = 0; map && i < map->nr_volumes; i++)
+		values.volume_bytes += map->volume[i].bytes;
+	metric_label(&row, "pool", "%s", pool);
+	exposition_group(x, &pool_metrics, &row, 1);
+}
+
+int pool_metrics_collect(struct exposition *x, const char *pool, struct weir_pool_client *client)
+{
+	struct weir_pool_map *map;
+	struct weir_error why;
+
+	if (!client)
+		return 0;
+	map = calloc(1, sizeof(*map));
+	if (!map)
+		return -ENOMEM;
+	if (weir_pool_client_read(client, map, &why)) {
+		write_pool(x, pool, NULL);
+	} else {
+		write_pool(x, pool, map);
+		write_groups(x, pool, map);
+		write_donors(x, pool, map);
+	}
+	free(map);
+	return 0;
+}
