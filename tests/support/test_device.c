@@ -100,11 +100,18 @@ uint8_t own_gid_index(struct ibv_context *ctx)
 	return 0;
 }
 
+bool over_wire(void)
+{
+	const char *options = getenv("WEIR_SOFTNIC");
+
+	return options && strstr(options, "near=0");
+}
+
 struct ibv_ah_attr way_to_self(struct ibv_context *ctx)
 {
 	struct ibv_ah_attr attr = { .port_num = 1 };
 
-	if (on_softnic())
+	if (on_softnic() && !over_wire())
 		return attr;
 	attr.is_global = 1;
 	attr.grh.hop_limit = 64;

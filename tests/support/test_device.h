@@ -13,6 +13,9 @@
 
 bool on_softnic(void);
 
+/* Does softnic reach this host's programs by UDP, as if they were on another host? */
+bool over_wire(void);
+
 /* True on Soft-RoCE, which behaves as @how says; @how is a plain string, for the table. */
 bool soft_roce_differs(const char *how);
 
@@ -34,7 +37,7 @@ const char *own_address(void);
 /* The index of that GID at port 1. */
 uint8_t own_gid_index(struct ibv_context *ctx);
 
-/* The path from the device to itself. RoCE needs an address in it, softnic does not. */
+/* The path from the device to itself. RoCE and softnic's near=0 need an address in it. */
 struct ibv_ah_attr way_to_self(struct ibv_context *ctx);
 
 /* @times, or fewer on an emulated device (WEIR_TEST_SIZE): at least once. */

@@ -241,7 +241,10 @@ static void lose_memory(const struct lost_case *c)
 	do_wr(&pair.e, &w, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(state_of(&pair.e), IBV_QPS_ERR);
 	if (c->length < PAGES_BYTES) {
-		assert_int_equal(tell(&pair.p, ORDER_PEEK, 0, 0, 0).value, 5);
+		/* Another host has added before the answer finds no memory here. */
+		uint64_t value = over_wire() && c->op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 6 : 5;
+
+		assert_int_equal(tell(&pair.p, ORDER_PEEK, 0, 0, 0).value, value);
 		assert_lives(&pair.p);
 	}
 	ibv_dereg_mr(mr);
@@ -263,6 +266,9 @@ static void test_a_queue_pair_with_lost_memory_fails_alone(void **state)
 		 * memory is gone gets SIGBUS.
 		 */
 		if (getenv("TEST_MEMORY") && lost_cases[i].op != IBV_WR_ATOMIC_FETCH_AND_ADD)
+			continue;
+		/* Between hosts this process copies its own small pieces as a debugger would. */
+		if (over_wire() && lost_cases[i].length <= 8 && lost_cases[i].loss <= UNTOUCHABLE)
 			continue;
 		print_message("# %s\n", lost_cases[i].name);
 		lose_memory(&lost_cases[i]);

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic wire keys; devices: softnic; timeout: 60 */
+/*
+ * The memory of a queue pair's keys, when softnic gives it back: no key is left in it. Both ends
+ * are in this process, and packets between them take the way to other hosts.
+ */
+#include <malloc.h>
+
+#include "tests/support/verbs_puppet.h"
+#include "softnic/qp/qp.h"
+#include "softnic/wire/far.h"
+
+static struct watched_keys {
+	const void *at; /* the far side of a queue pair */
+	uint8_t keys[2][SEAL_KEY_BYTES], session[AGREE_SESSION_BYTES];
+	unsigned int freed, found;
+} watched[2];
+
+void __real_free(void *at);
+void __wrap_free(void *at);
+
+static bool holds(const void *at, const void *bytes, size_t size)
+{
+	return memmem(at, malloc_usable_size((void *)at), bytes, size);
+}
+
+void __wrap_free(void *at)
+{
+	for (struct watched_keys *w = watched; at && w < watched + 2; w++) {
+		if (w->at != at)
+			continue;
+		w->freed++;
+		w->found += holds(at, w->keys[0], SEAL_KEY_BYTES) +
+			    holds(at, w->keys[1], SEAL_KEY_BYTES) +
+			    holds(at, w->session, AGREE_SESSION_BYTES);
+		w->at = NULL;
+	}
+	__real_free(at);
+}
+
+static void watch(struct watched_keys *w, const struct endpoint *e)
+{
+	const struct far *f = to_qp(e->qp)->far;
+
+	assert_int_equal(f->agree.state, AGREE_SEALED);
+	w->at = f;
+	memcpy(w->keys[0], f->agree.seal.out.bytes, SEAL_KEY_BYTES);
+	memcpy(w->keys[1], f->agree.seal.in[0].bytes, SEAL_KEY_BYTES);
+	memcpy(w->session, f->agree.session, AGREE_SESSION_BYTES);
+	assert_true(holds(f, w->keys[0], SEAL_KEY_BYTES));
+	assert_true(holds(f, w->keys[1], SEAL_KEY_BYTES));
+}
+
+static void open_sealed(struct endpoint *a, struct endpoint *b)
+{
+	struct endpoint_name at_a, at_b;
+	struct test_wr w;
+
+	memset(watched, 0, sizeof(watched));
+	end_open(a, ALL_ACCESS);
+	end_open_sharing(b, a);
+	at_a = end_name(a);
+	at_b = end_name(b);
+	end_connect(a, &at_b, &plain);
+	end_connect(b, &at_a, &plain);
+	do_wr(a, wr_make(&w, a, IBV_WR_RDMA_WRITE, 0, 64, 4096), IBV_WC_SUCCESS);
+	watch(&watched[0], a);
+	watch(&watched[1], b);
+}
+
+static void expect_wiped(void)
+{
+	for (struct watched_keys *w = watched; w < watched + 2; w++) {
+		assert_int_equal(w->freed, 1);
+		assert_int_equal(w->found, 0);
+	}
+}
+
+static void a_destroyed_queue_pair_leaves_no_key(void **state)
+{
+	struct endpoint a, b;
+
+	(void)state;
+	open_sealed(&a, &b);
+	end_close(&b);
+	end_close(&a);
+	expect_wiped();
+}
+
+static void a_reset_queue_pair_leaves_no_key(void **state)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct endpoint a, b;
+
+	(void)state;
+	open_sealed(&a, &b);
+	assert_int_equal(ibv_modify_qp(b.qp, &reset, IBV_QP_STATE), 0);
+	assert_int_equal(ibv_modify_qp(a.qp, &reset, IBV_QP_STATE), 0);
+	expect_wiped();
+	end_close(&b);
+	end_close(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_destroyed_queue_pair_leaves_no_key),
+		cmocka_unit_test(a_reset_queue_pair_leaves_no_key),
+	};
+
+	setenv("WEIR_SOFTNIC", "near=0,encrypt=2", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
