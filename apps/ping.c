@@ -212,6 +212,7 @@ static const struct cmdline_option ping_options[] = {
 	{ "quiet", 'q', NULL, "the summary only", CMDLINE_FLAG(struct ping, quiet) },
 	{ "json", 'j', NULL, "the summary, for programs", CMDLINE_FLAG(struct ping, json) },
 	CLIENT_KEY_OPTION(struct ping, key),
+	CLIENT_ENCRYPT_OPTION,
 	DEVICE_OPTION(struct ping, device),
 	{ NULL },
 };

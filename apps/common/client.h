@@ -10,6 +10,18 @@
 #define CLIENT_KEY_OPTION(type, member) \
 	{ "key", 'k', "FILE", "the key that the other end was given", CMDLINE_TEXT(type, member) }
 
+/* --encrypt for commands that call client_open(), or client_encryption(). */
+#define CLIENT_ENCRYPT_OPTION \
+	{ "encrypt", 0, "MODE", \
+	  "softnic, to another host with a key: required (the default),\n" \
+	  "auto (clear text if the other end does not encrypt), or off", \
+	  CMDLINE_PARSE(client_parse_encrypt, "required, auto or off") }
+
+/* Takes the argument of --encrypt; before device_choose(). Return: false if it is none. */
+bool client_parse_encrypt(const char *text, void *options);
+/* The mode that --encrypt has named. */
+enum weir_encryption client_encryption(void);
+
 struct cmd_client {
 	struct weir_key *key;
 	struct weir_session *session;

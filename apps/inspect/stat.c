@@ -312,6 +312,7 @@ static const struct cmdline_option stat_options[] = {
 	  CMDLINE_PARSE(parse_nic,
 			"a profile of weir lab, such as connectx-5, or a number of pages") },
 	CLIENT_KEY_OPTION(struct stat_options, key),
+	CLIENT_ENCRYPT_OPTION,
 	DEVICE_OPTION(struct stat_options, device),
 	{ NULL },
 };

@@ -11,6 +11,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "apps/common/client.h"
 #include "apps/common/cmd.h"
 #include "apps/mount/donor/call.h"
 #include "apps/mount/mount_metrics.h"
@@ -89,6 +90,7 @@ static int open_session(struct mount *m)
 	if (o->key_path && weir_key_load(o->key_path, &m->key, &error))
 		return failure(o->cmd, "%s", error.text);
 	options.key = m->key;
+	options.encryption = client_encryption();
 	if (weir_session_open(o->donor, &options, &m->session, &error))
 		return failure(o->cmd, "%s", error.text);
 	if (loop_open(m, o->threads, &error))

@@ -124,6 +124,7 @@ static const struct cmdline_option perf_options[] = {
 	  CMDLINE_TEXT(struct perf_options, plot_path) },
 	CMDLINE_JSON(struct perf_options, json),
 	CLIENT_KEY_OPTION(struct perf_options, key),
+	CLIENT_ENCRYPT_OPTION,
 	DEVICE_OPTION(struct perf_options, device),
 	{ NULL },
 };

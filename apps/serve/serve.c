@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir serve: lends this machine's memory to clients of libweir and as a file system. */
+#include "apps/common/client.h"
 #include "apps/common/cmd.h"
 #include "apps/common/cmdline.h"
 #include "apps/common/device.h"
@@ -129,8 +130,8 @@ static const struct cmdline_option serve_options[] = {
 	  CMDLINE_FLAG(struct serve, no_reserve) },
 	{ "no-huge-pages", 0, NULL, "do not use the system's reserved huge pages",
 	  CMDLINE_FLAG(struct serve, no_huge_pages) },
-	{ "no-encrypt", 0, NULL, "softnic: exchange packets in clear text with other hosts",
-	  CMDLINE_FLAG(struct serve, no_encrypt) },
+	CLIENT_ENCRYPT_OPTION,
+	{ "no-encrypt", 0, NULL, "like --encrypt=off", CMDLINE_FLAG(struct serve, no_encrypt) },
 	{ "log-level", 0, "LEVEL", "error, warning, info (the default) or debug",
 	  CMDLINE_CHOICE(struct serve, log_level, log_level_names) },
 	{ "json", 'j', NULL, "print the ready line as JSON", CMDLINE_FLAG(struct serve, json) },
@@ -235,6 +236,7 @@ static int open_donor(struct serve *serve)
 		.unload_percent_max = serve->cpu_percent,
 		.keepalive_ms = serve->keepalive * 1000,
 		.reserve = serve->reserve,
+		.encryption = client_encryption(),
 	};
 	struct weir_error error;
 	uint64_t fs_bytes = serve->quota && serve->quota < serve->memory ? serve->quota :
@@ -557,7 +559,7 @@ int cmd_serve(int argc, char **argv)
 	if (serve.keys_path && serve.nr_keys)
 		return usage_error(argv[0], "--key and --keys exclude each other");
 	log_set_level(serve.log_level);
-	if (serve.no_encrypt && device_leave_clear(argv[0]))
+	if (serve.no_encrypt && !client_parse_encrypt("off", NULL))
 		return EXIT_FAILURE;
 	status = device_choose(argv[0], serve.wanted, &serve.device);
 	if (!status)

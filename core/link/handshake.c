@@ -230,6 +230,22 @@ static int fail_downgraded(struct weir_handshake *h, void *out, size_t *out_leng
 	return give_up(h, -ETIMEDOUT, out, out_length);
 }
 
+static bool takes_no_clear(const struct weir_handshake *h)
+{
+	return h->setup.encrypts && !h->setup.takes_clear && !h->setup.is_encrypted;
+}
+
+/* Final: the peer's device or its options must change. */
+static int fail_in_clear(struct weir_handshake *h, void *out, size_t *out_length)
+{
+	fail(h, -EKEYREJECTED,
+	     h->is_donor ? "this donor admits encrypted connections only: use softnic with "
+			   "encryption, or start the donor with --encrypt=auto" :
+			   "the donor does not encrypt: use softnic there without --no-encrypt, or "
+			   "allow clear text here by --encrypt=auto");
+	return give_up(h, -EKEYREJECTED, out, out_length);
+}
+
 int weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
 			     void *out, size_t *out_length)
 {
@@ -239,6 +255,8 @@ int weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static 
 		return -EPROTO;
 	if (was_downgraded(h)) /* without a proof, the donor admits nobody in clear text */
 		return fail_downgraded(h, out, out_length);
+	if (!h->is_donor && takes_no_clear(h))
+		return fail_in_clear(h, out, out_length);
 	if (h->is_donor) {
 		m.welcome = h->welcome;
 		memcpy(m.welcome.mac, mac, WIRE_MAC);
@@ -263,6 +281,8 @@ int weir_handshake_verify_mac(struct weir_handshake *h, const uint8_t mac[static
 	}
 	if (was_downgraded(h))
 		return fail_downgraded(h, out, out_length);
+	if (takes_no_clear(h))
+		return fail_in_clear(h, out, out_length);
 	h->state = h->is_donor ? WEIR_HANDSHAKE_PROVEN : WEIR_HANDSHAKE_DONE;
 	return 0;
 }

@@ -8,7 +8,8 @@
  * and QPN with the peer of its own QP. An attacker who relays messages between two QPs, or connects
  * a client to another service of the key, is therefore detected. So is an attacker between two
  * devices that encrypt: the MACs cover the session that the device names. The client proves nothing
- * over a connection in clear text if both devices encrypt, so the donor never admits it.
+ * over a connection in clear text if both devices encrypt, so the donor never admits it. If one
+ * device does not, the other end decides whether it takes clear text.
  *
  * A client:
  *
@@ -78,6 +79,7 @@ struct weir_key;
  * @key: the host's, for its MACs; the core does not look at it
  * @qp: the host's, to ask for @session; the core does not look at it
  * @encrypts: the device encrypts packets to the peer if the peer's does
+ * @takes_clear: if @encrypts: admit a peer whose device does not
  * @is_encrypted, @session: the device's state. The host sets them before each MAC
  * @service: the magic of the REQ, and the listening end's port
  * @local, @remote: both ends of this QP, from the verbs
@@ -97,7 +99,7 @@ struct weir_handshake_setup {
 	uint8_t nonce[WIRE_NONCE];
 	uint8_t mux[WIRE_MUX_ID];
 	uint64_t ended;
-	bool encrypts, is_encrypted;
+	bool encrypts, takes_clear, is_encrypted;
 	uint8_t session[WIRE_SESSION];
 };
 
@@ -153,8 +155,9 @@ size_t weir_handshake_transcript(const struct weir_handshake *h,
 /**
  * weir_handshake_write_mac() - write the PROOF or the WELCOME, with @mac over the transcript
  *
- * Return: 0; client: -ETIMEDOUT both devices encrypt, but did not agree on it: nothing is written,
- * and the state is FAILED. Another connection may succeed.
+ * Return: 0; client, with nothing written and the state FAILED: -ETIMEDOUT both devices encrypt,
+ * but did not agree on it: another connection may succeed; -EKEYREJECTED the donor's does not
+ * encrypt.
  */
 int weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
 			     void *out, size_t *out_length);
@@ -162,7 +165,8 @@ int weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static 
 /**
  * weir_handshake_verify_mac() - compare the peer's MAC with @mac, over the transcript
  *
- * Return: as weir_handshake_received(); client: -ETIMEDOUT as weir_handshake_write_mac().
+ * Return: as weir_handshake_received(), also for a client whose device does not encrypt; client:
+ * -ETIMEDOUT as weir_handshake_write_mac().
  */
 int weir_handshake_verify_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
 			      void *out, size_t *out_length);

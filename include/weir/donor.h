@@ -90,6 +90,7 @@ struct weir_donor_options {
 	 * application destroys its own.
 	 */
 	void (*on_tenant_end)(void *arg, unsigned int tenant);
+	uint64_t encryption; /* enum weir_encryption, for clients on other hosts */
 };
 
 /**

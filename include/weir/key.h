@@ -50,6 +50,21 @@ int weir_key_create(const char *path, struct weir_error *error);
  */
 void weir_key_free(struct weir_key *key);
 
+/*
+ * Encryption between hosts, if there is a key. softnic encrypts if its peer is a softnic. NICs and
+ * Soft-RoCE encrypt nothing.
+ */
+enum weir_encryption {
+	/* as REQUIRED where packets leave the host over softnic; other devices: clear text */
+	WEIR_ENCRYPTION_DEFAULT,
+	WEIR_ENCRYPTION_AUTO, /* encrypt if the peer does, otherwise clear text */
+	/*
+	 * Packets that leave the host are encrypted, or the peer is not admitted. Without a key
+	 * -EINVAL, without softnic -ENODEV.
+	 */
+	WEIR_ENCRYPTION_REQUIRED,
+};
+
 #ifdef __cplusplus
 }
 #endif

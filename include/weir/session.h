@@ -114,6 +114,7 @@ struct weir_session_options {
 	void (*on_down)(void *arg, int status);
 	void *arg; /* passed to both callbacks */
 	const struct weir_session_tuning *tuning; /* weir/tuning.h; NULL: defaults; copied */
+	uint64_t encryption; /* enum weir_encryption */
 };
 
 /**
@@ -133,7 +134,8 @@ struct weir_session_options {
  *	-EHOSTUNREACH     no route to the donor;
  *	-ECONNREFUSED     no process listens there;
  *	-EAGAIN           the donor has no room at present: try later;
- *	-EKEYREJECTED     either side failed to prove the key;
+ *	-EKEYREJECTED     either side failed to prove the key, or one requires encryption that the
+ *			  other lacks (@error says so);
  *	-EPROTONOSUPPORT  the donor speaks another version;
  *	-EPROTO           the donor sent an invalid reply;
  *	-EDQUOT           the donor has its maximum number of clients;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/conn/wire.h"
 
 /* As softnic/wire/far_seal.h declares them. */
@@ -38,6 +40,25 @@ void weir_wire_ask(struct ibv_qp *qp)
 	pthread_once(&once, find_all);
 	if (qp && device.ask)
 		device.ask(qp);
+}
+
+int weir_wire_check(uint64_t encryption, bool has_key, struct weir_error *error)
+{
+	if (encryption > WEIR_ENCRYPTION_REQUIRED)
+		return weir_error_set(error, -EINVAL,
+				      "there is no encryption number %llu: at most %u",
+				      (unsigned long long)encryption, WEIR_ENCRYPTION_REQUIRED);
+	if (encryption != WEIR_ENCRYPTION_REQUIRED)
+		return 0;
+	if (!has_key)
+		return weir_error_set(error, -EINVAL,
+				      "encryption is required, but there is no key");
+	pthread_once(&once, find_all);
+	if (!device.ask)
+		return weir_error_set(error, -ENODEV,
+				      "encryption is required, but only softnic encrypts: "
+				      "use the device softnic");
+	return 0;
 }
 
 const char *weir_wire_cipher(struct ibv_qp *qp)

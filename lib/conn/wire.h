@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "core/link/handshake.h"
+#include "weir/key.h"
 
 /**
  * weir_wire_ask() - have the device encrypt, if it and the peer's device can
@@ -21,6 +22,14 @@ void weir_wire_ask(struct ibv_qp *qp);
 
 /** weir_wire_bind() - set the handshake's view of setup.qp's encryption, if it has a QP */
 void weir_wire_bind(struct weir_handshake_setup *setup);
+
+/**
+ * weir_wire_check() - can an option WEIR_ENCRYPTION_* hold?
+ *
+ * Return: 0; -EINVAL no such option, or required without a key; -ENODEV required without a device
+ *	that encrypts.
+ */
+int weir_wire_check(uint64_t encryption, bool has_key, struct weir_error *error);
 
 /**
  * weir_wire_cipher() - what protects a QP's packets

@@ -158,6 +158,7 @@ static int begin_handshake(struct weir_donor_conn *conn,
 		.session_id = connect->session_id,
 		.channel = connect->channel,
 		.credits = WEIR_DONOR_CLIENT_RECVS,
+		.takes_clear = conn->donor->options.encryption == WEIR_ENCRYPTION_AUTO,
 	};
 	int rc = weir_proof_setup(conn->id, false, &setup);
 

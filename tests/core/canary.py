@@ -35,6 +35,8 @@ BUGS = [
     ("suppressed encryption ends a session for good", "core/link/handshake.c",
      "return give_up(h, -ETIMEDOUT, out, out_length);",
      "return give_up(h, -EKEYREJECTED, out, out_length);"),
+    ("required encryption is not required", "core/link/handshake.c",
+     "return h->setup.encrypts && !h->setup.takes_clear", "return false && !h->setup.takes_clear"),
     ("the proof does not cover the session of the wire", "core/link/handshake.c",
      "if (h->setup.is_encrypted)\n", "if (false)\n"),
     ("a nonce is used for two packets", "softnic/seal/seal.c",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A donor and its clients on two hosts, which are network namespaces: encrypted if there is a key,
-in clear text if an end wants that, and not admitted if an attacker suppresses the encryption.
+in clear text if both ends allow that, and not admitted if an attacker suppresses the encryption.
 
 encryption_test.py WEIR SUPPRESS
 
@@ -67,14 +67,23 @@ class Encryption(unittest.TestCase):
         self.addCleanup(donor.kill)
         return donor.stdout.readline().split()[1], log
 
-    def stat(self, address, **variables):
+    def stat(self, address, *options, **variables):
         return subprocess.run(
-            on(CLIENT, "stat", "--json", "--key", self.key, address, **variables),
+            on(CLIENT, "stat", "--json", "--key", self.key, *options, address, **variables),
             capture_output=True, text=True, check=False, timeout=PATIENCE)
 
-    def expect(self, cipher, *options, **variables):
+    def expect_refusal(self, reason, donor, *client, **variables):
+        address, log = self.serve(*donor)
+        done = self.stat(address, *client, **variables)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, reason)
+        self.assertIn("--encrypt=auto", done.stderr)
+        log.seek(0)
+        self.assertNotIn("joined", log.read())
+
+    def expect(self, cipher, *options, client=(), **variables):
         address, log = self.serve(*options)
-        done = self.stat(address, **variables)
+        done = self.stat(address, *client, **variables)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(json.loads(done.stdout)["encryption"], f"^({cipher})$")
         log.seek(0)
@@ -86,11 +95,33 @@ class Encryption(unittest.TestCase):
     def test_a_lossy_network_encrypts_too(self):
         self.expect(CIPHER, WEIR_SOFTNIC="loss=10,reorder=10,duplicate=5,seed=5")
 
+    def test_an_end_that_allows_clear_text_still_encrypts(self):
+        self.expect(CIPHER, "--encrypt=auto", client=["--encrypt", "auto"])
+        self.expect(CIPHER, "--encrypt=required", client=["--encrypt", "required"])
+
     def test_the_donor_can_leave_encryption_off(self):
-        self.expect("none", "--no-encrypt")
+        for off in "--no-encrypt", "--encrypt=off":
+            self.expect("none", off, client=["--encrypt=auto"])
 
     def test_the_client_can_leave_encryption_off(self):
-        self.expect("none", WEIR_SOFTNIC="encrypt=0")
+        self.expect("none", "--encrypt=auto", client=["--encrypt=off"])
+        self.expect("none", "--encrypt=auto", WEIR_SOFTNIC="encrypt=0")
+
+    def test_encryption_is_required_unless_an_end_allows_clear_text(self):
+        self.expect_refusal("the donor does not encrypt", ["--no-encrypt"])
+        self.expect_refusal("the donor does not encrypt", ["--no-encrypt"], "--encrypt=required")
+        self.expect_refusal("admits encrypted connections only", [], "--encrypt=off")
+        self.expect_refusal("admits encrypted connections only", [], WEIR_SOFTNIC="encrypt=0")
+
+    def test_required_encryption_needs_a_key(self):
+        done = subprocess.run(on(CLIENT, "stat", "--encrypt=required", "127.0.0.1:1"),
+                              capture_output=True, text=True, check=False, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no key", done.stderr)
+        done = subprocess.run(on(CLIENT, "stat", "--encrypt=maybe", "127.0.0.1:1"),
+                              capture_output=True, text=True, check=False, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("required, auto or off", done.stderr)
 
     def test_suppressed_encryption_is_noticed_and_not_admitted(self):
         address, log = self.serve(LD_PRELOAD=PRELOAD)

@@ -375,20 +375,49 @@ static void suppressed_encryption_is_found_out(void **state)
 	assert_int_equal(x.said[PROOF].length, 0);
 	assert_int_equal(x.donor.state, WEIR_HANDSHAKE_PROOF);
 	encrypt(&x, 0, 0);
+	x.client_setup.takes_clear = x.donor_setup.takes_clear = true;
 	x.tampered = CHALLENGE;
 	x.at = offsetof(struct wire_handshake_challenge, flags);
 	run_exchange(&x);
 	assert_int_equal(x.donor_ret, -EKEYREJECTED);
 	assert_int_equal(x.donor.state, WEIR_HANDSHAKE_FAILED);
 	assert_true(x.client_ret < 0);
+}
+
+/* One device does not encrypt. The other end decides; for the client, before it proves anything. */
+static void an_end_that_encrypts_decides_whether_it_takes_clear_text(void **state)
+{
+	struct proof_exchange x;
+
+	(void)state;
 	encrypt(&x, 0, 0);
 	x.client_setup.encrypts = false;
+	run_exchange(&x);
+	assert_int_equal(x.donor_ret, -EKEYREJECTED);
+	assert_int_equal(x.client_ret, -EKEYREJECTED);
+	assert_int_equal(x.donor.state, WEIR_HANDSHAKE_FAILED);
+	assert_non_null(strstr(x.client.refusal.text, "--encrypt=auto"));
+	encrypt(&x, 0, 0);
+	x.donor_setup.encrypts = false;
+	run_exchange(&x);
+	assert_int_equal(x.client_ret, -EKEYREJECTED);
+	assert_int_equal(x.said[PROOF].length, 0);
+	assert_int_equal(x.donor.state, WEIR_HANDSHAKE_PROOF);
+	assert_non_null(strstr(x.client.why, "--encrypt=auto"));
+	encrypt(&x, 0, 0);
+	x.client_setup.encrypts = false;
+	x.donor_setup.takes_clear = true;
 	run_exchange(&x);
 	assert_true(both_done(&x));
 	encrypt(&x, 0, 0);
 	x.donor_setup.encrypts = false;
+	x.client_setup.takes_clear = true;
 	run_exchange(&x);
 	assert_true(both_done(&x));
+	encrypt(&x, 0, 0);
+	x.donor_setup.takes_clear = x.client_setup.takes_clear = true;
+	run_exchange(&x);
+	expect_downgraded(&x);
 }
 
 static void encryption_that_ends_before_the_welcome_is_found_out(void **state)
@@ -776,6 +805,7 @@ int main(void)
 		cmocka_unit_test(a_relay_between_two_qps_is_found_out),
 		cmocka_unit_test(a_man_in_the_middle_of_an_encrypted_connection_is_found_out),
 		cmocka_unit_test(suppressed_encryption_is_found_out),
+		cmocka_unit_test(an_end_that_encrypts_decides_whether_it_takes_clear_text),
 		cmocka_unit_test(encryption_that_ends_before_the_welcome_is_found_out),
 		cmocka_unit_test(another_session_or_channel_than_asked_for_is_refused),
 		cmocka_unit_test(a_proof_played_back_is_worth_nothing),

@@ -17,12 +17,12 @@
 			       sizeof(struct type),                                        \
 		       #type " has padding at its end")
 
-ENDS_WITH(weir_session_options, tuning);
+ENDS_WITH(weir_session_options, encryption);
 ENDS_WITH(weir_session_tuning, poll_percent_max);
 ENDS_WITH(weir_session_info, encryption);
 ENDS_WITH(weir_donor_state, regions);
 ENDS_WITH(weir_region_entry, flags);
-ENDS_WITH(weir_donor_options, on_tenant_end);
+ENDS_WITH(weir_donor_options, encryption);
 ENDS_WITH(weir_donor_info, limit_bytes);
 ENDS_WITH(weir_exchange_options, goes_on_arg);
 ENDS_WITH(weir_exchange_info, sleeps);
