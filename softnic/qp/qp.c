@@ -48,7 +48,7 @@ static void grant_inline(struct ibv_qp_cap *cap)
 		cap->max_inline_data = SOFTNIC_INLINE_MIN;
 }
 
-enum { CONNECTED_GUARDS = 8 }; /* fills a cache line; one would be enough */
+enum { CONNECTED_GUARDS = 4 }; /* fills a cache line; one would be enough */
 
 int qp_segment_create(const struct qp *qp, struct qp_segment *segment)
 {

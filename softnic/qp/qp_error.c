@@ -4,8 +4,10 @@
  *
  * Before we revoke a resource of a peer, we mark the resource in shared memory. If the peer's guard
  * is then even, or changes later, the peer has seen the mark or will see it. Otherwise the peer
- * is stopped or stuck. After two seconds we disconnect, and the peer stops using our memory. A
- * process that is woken after that may still finish the copy it had begun.
+ * is stopped or stuck. We cut the peer off: a copy that the CPU goes on with later stores nothing,
+ * and one that has read reports an error: see fenced_copy.h. Copies that the kernel makes know of
+ * the cut only before they begin. A thread that runs needs no half second to see it. Then we
+ * disconnect, and go on.
  */
 #include <unistd.h>
 
@@ -18,15 +20,42 @@
 #include "softnic/shm/server.h"
 #include "softnic/rq/srq.h"
 
-#define WAIT_NS_MAX 2000000000ull
+#define WAIT_NS 1500000000ull
+#define CUT_NS 500000000ull
 #define LOOK_AGAIN_NS 1000000ull
 
-/* Have all peers left since the walk began? A peer that takes too long is disconnected. */
+/* Cuts a process off at all our queue pairs: the end of its connection concerns all of them. */
+static void cut_off(uint32_t slot)
+{
+	struct qp *qp = NULL;
+
+	while ((qp = nic_next_qp(qp))) {
+		pthread_mutex_lock(&qp->lock);
+		guard_cut(&qp->segment.guards, slot);
+		pthread_mutex_unlock(&qp->lock);
+	}
+}
+
+/* Return: whether the walk's next peer is to be cut off. A peer that is cut off is disconnected. */
+static bool is_overdue(struct qp *qp, struct copy_guard_walk *walk, uint32_t user)
+{
+	struct shm_client *client = server_find_client(qp, user);
+	uint64_t now_ns = softnic_loop_now_ns();
+
+	if (!client) {
+		guard_walk_past(walk);
+		return false;
+	}
+	if (walk->cut_ns && now_ns - walk->cut_ns > CUT_NS)
+		server_disconnect(client);
+	return !walk->cut_ns && now_ns - walk->since_ns > WAIT_NS;
+}
+
+/* Have all peers left since the walk began? */
 static bool users_have_left(struct qp *qp, struct copy_guard_walk *walk)
 {
-	struct shm_client *client;
 	uint32_t user = 0;
-	bool left;
+	bool left, is_late;
 
 	pthread_mutex_lock(&qp->lock); /* a reset may exchange the segment */
 	left = guard_walk_on(walk, &qp->segment.guards);
@@ -36,12 +65,12 @@ static bool users_have_left(struct qp *qp, struct copy_guard_walk *walk)
 	if (left)
 		return true;
 	pthread_mutex_lock(&nic.lock);
-	client = server_find_client(qp, user);
-	if (!client)
-		guard_walk_past(walk);
-	else if (softnic_loop_now_ns() - walk->since_ns > WAIT_NS_MAX)
-		server_disconnect(client);
+	is_late = is_overdue(qp, walk, user);
 	pthread_mutex_unlock(&nic.lock);
+	if (is_late) {
+		cut_off(user >> SOFTNIC_QP_INDEX_BITS);
+		walk->cut_ns = softnic_loop_now_ns();
+	}
 	return false;
 }
 

@@ -3,7 +3,8 @@
  * Every step runs under our guard in the target's segment. The step makes the guard odd, checks
  * the target's state, keys and bounds, copies, and makes the guard even. A target that revokes a
  * region or a queue pair first stores the change, then reads the guard. So either the check fails
- * or the target waits. Steps are short to keep this wait short.
+ * or the target waits. Steps are short to keep this wait short. A target that has waited long cuts
+ * us off: see fenced_copy.h.
  */
 #include <errno.h>
 
@@ -47,7 +48,7 @@ static bool gather_local(struct iov_list *p, struct qp *qp, const struct send_wq
 /* On a fault the kernel does not tell which side's memory was inaccessible. */
 static int copy_pieces(struct qp *qp, bool to, struct iov_list *here, struct iov_list *there)
 {
-	int rc = iov_list_copy(qp->to->peer, to, here, there);
+	int rc = iov_list_copy(qp->to->peer, to, here, there, &qp->to->guard.shared->cut);
 
 	if (!rc)
 		return IBV_WC_SUCCESS;

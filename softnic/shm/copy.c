@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "copy.h"
+#include "fenced_copy.h"
 
 /* On x86 both ways take equally long at 4 KiB. At 64 bytes, /proc/PID/mem takes 0.8 as long. */
 enum { SMALL_BYTES_MAX = 2048 };
@@ -91,28 +92,10 @@ int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num
 	return 0;
 }
 
-/*
- * Stores the end of a message last, as one word if aligned. Programs poll the end and expect the
- * rest to be there, as with a NIC; memcpy() promises no order. @n is at least 1.
- */
-static void copy_in_order(char *to, const char *from, size_t n)
-{
-	uint64_t word;
-
-	if (n < sizeof(word) || ((uintptr_t)to + n) % sizeof(word)) {
-		memcpy(to, from, --n);
-		__atomic_store_n(to + n, from[n], __ATOMIC_RELEASE);
-		return;
-	}
-	n -= sizeof(word);
-	memcpy(to, from, n);
-	memcpy(&word, from + n, sizeof(word));
-	__atomic_store_n((uint64_t *)(to + n), word, __ATOMIC_RELEASE);
-}
-
 int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_here,
-	      struct iovec *there, int num_there)
+	      struct iovec *there, int num_there, const uint32_t *cut)
 {
+	static const uint32_t never;
 	size_t n;
 
 	if (shared_life_ended(t->life))
@@ -124,10 +107,12 @@ int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_
 	advance(&there, &num_there, 0);
 	while (num_here && num_there) {
 		n = here->iov_len < there->iov_len ? here->iov_len : there->iov_len;
-		if (to)
-			copy_in_order(there->iov_base, here->iov_base, n);
-		else
+		if (n > FENCED_BYTES_MAX)
+			n = FENCED_BYTES_MAX;
+		if (!to)
 			memcpy(here->iov_base, there->iov_base, n);
+		else if (!fenced_copy(there->iov_base, here->iov_base, n, cut ? cut : &never))
+			return -ESRCH;
 		advance(&here, &num_here, n);
 		advance(&there, &num_there, n);
 	}

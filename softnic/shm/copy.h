@@ -52,10 +52,11 @@ int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num
 
 /**
  * copy_here() - as copy_bytes(), with both vectors mapped in this process
+ * @cut: nonzero once the other process goes on without us: see fenced_copy.h. NULL: it never does
  *
- * Return: 0, or -ESRCH if the process @t has ended.
+ * Return: 0, or -ESRCH if the process @t has ended, or has cut us off.
  */
 int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_here,
-	      struct iovec *there, int num_there);
+	      struct iovec *there, int num_there, const uint32_t *cut);
 
 #endif

@@ -21,6 +21,7 @@ bool guard_claim(struct copy_guard *guard, const struct copy_guards *guards, uin
 		    !__atomic_compare_exchange_n(&g->user, &nobody, qpn, false, __ATOMIC_SEQ_CST,
 						 __ATOMIC_RELAXED))
 			continue;
+		store_release(&g->cut, 0);
 		*guard = (struct copy_guard){ g, load_acquire(&g->count) & ~(uint32_t)1 };
 		return true;
 	}
@@ -34,10 +35,21 @@ void guard_release(struct copy_guard *guard)
 	*guard = (struct copy_guard){ 0 };
 }
 
+void guard_cut(const struct copy_guards *guards, uint32_t slot)
+{
+	uint32_t i;
+
+	for (i = 0; i < guards->num; i++) {
+		if (load_acquire(&guards->at[i].user) >> SOFTNIC_QP_INDEX_BITS == slot)
+			store_ordered(&guards->at[i].cut, 1);
+	}
+}
+
 void guard_walk_past(struct copy_guard_walk *walk)
 {
 	walk->at++;
 	walk->waits = false;
+	walk->cut_ns = 0;
 }
 
 bool guard_walk_on(struct copy_guard_walk *walk, const struct copy_guards *guards)

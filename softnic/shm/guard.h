@@ -54,7 +54,8 @@ struct copy_guard_walk {
 	uint32_t at;
 	uint32_t count; /* of the guard at @at, if @waits */
 	bool waits;
-	uint64_t since_ns;
+	uint64_t since_ns; /* of the walk */
+	uint64_t cut_ns; /* when the copier at @at was cut off; 0: it is not */
 };
 
 /**
@@ -63,6 +64,12 @@ struct copy_guard_walk {
  * Return: true if all copiers that were inside when the walk began have left.
  */
 bool guard_walk_on(struct copy_guard_walk *walk, const struct copy_guards *guards);
+
+/**
+ * guard_cut() - say that we go on without a process
+ * @slot: of the process; its queue pairs copy no more until they claim a guard again
+ */
+void guard_cut(const struct copy_guards *guards, uint32_t slot);
 
 /** guard_walk_past() - skip the guard waited for, because its copier has died */
 void guard_walk_past(struct copy_guard_walk *walk);

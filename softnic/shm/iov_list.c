@@ -59,8 +59,8 @@ bool iov_list_gather(struct iov_list *p, struct shm_peer *peer, const struct mr_
 	return !length;
 }
 
-int iov_list_copy(const struct shm_peer *peer, bool to, struct iov_list *here,
-		  struct iov_list *there)
+static int copy_lists(const struct shm_peer *peer, bool to, struct iov_list *here,
+		      struct iov_list *there, const uint32_t *cut)
 {
 	int i;
 
@@ -68,7 +68,19 @@ int iov_list_copy(const struct shm_peer *peer, bool to, struct iov_list *here,
 		return copy_bytes(&peer->target, to, here->v, here->num, there->v, there->num);
 	for (i = 0; i < there->num; i++)
 		there->v[i].iov_base = there->mapped[i];
-	return copy_here(&peer->target, to, here->v, here->num, there->v, there->num);
+	return copy_here(&peer->target, to, here->v, here->num, there->v, there->num, cut);
+}
+
+/* Bytes that were read from a peer that has cut us off may be of any time. */
+int iov_list_copy(const struct shm_peer *peer, bool to, struct iov_list *here,
+		  struct iov_list *there, const uint32_t *cut)
+{
+	int rc;
+
+	if (cut && load_ordered(cut))
+		return -ESRCH;
+	rc = copy_lists(peer, to, here, there, cut);
+	return !rc && cut && load_ordered(cut) ? -ESRCH : rc;
 }
 
 /* Called after a copy failed; segments already copied are shorter, so less is checked. */

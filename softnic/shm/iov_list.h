@@ -55,11 +55,12 @@ bool iov_list_gather(struct iov_list *p, struct shm_peer *peer, const struct mr_
 /**
  * iov_list_copy() - copy between this process and a peer; both lists have the same length
  * @to: true to write into the peer, false to read from it
+ * @cut: of our guard at the peer, or NULL
  *
- * Return: as copy_bytes().
+ * Return: as copy_bytes(); -ESRCH also if the peer has cut us off.
  */
 int iov_list_copy(const struct shm_peer *peer, bool to, struct iov_list *here,
-		  struct iov_list *there);
+		  struct iov_list *there, const uint32_t *cut);
 
 /** iov_list_is_accessible() - true if this process can read, or write, the whole list */
 bool iov_list_is_accessible(const struct iov_list *here, bool write);

@@ -26,7 +26,7 @@
 #include "softnic/control/stat.h"
 
 enum {
-	SHARED_VERSION = 10,
+	SHARED_VERSION = 11,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
@@ -183,6 +183,8 @@ _Static_assert(sizeof(struct shared_arrivals) == 64, "one cache line, then the r
 struct shared_guard {
 	uint32_t user; /* number of the queue pair that claimed the guard, or 0 */
 	uint32_t count; /* odd while the user is between checks and copy */
+	uint32_t cut; /* the owner goes on without the user */
+	uint32_t reserved;
 };
 
 /* The owner writes the first cache line. */

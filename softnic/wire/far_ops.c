@@ -147,7 +147,8 @@ static enum roce_status copy_place(struct qp *qp, bool to_place, const struct mr
 	iov_list_add_remote(&there, qp->far->self, place, 0, length);
 	if (!there.is_mapped && to_place)
 		return stage_write(qp, place->addr, bytes, length) ? ROCE_REM_OP : ROCE_SUCCESS;
-	return iov_list_copy(qp->far->self, to_place, &here, &there) ? ROCE_REM_OP : ROCE_SUCCESS;
+	return iov_list_copy(qp->far->self, to_place, &here, &there, NULL) ? ROCE_REM_OP :
+									     ROCE_SUCCESS;
 }
 
 static enum roce_status read_memory(void *host, uint32_t rkey, uint64_t addr, uint8_t *to,

@@ -535,7 +535,7 @@ static void *copy_in_rounds(void *arg)
 		struct iovec here = { from, m->length }, there = { m->at, m->length };
 
 		memset(from, round, sizeof(from));
-		assert_int_equal(copy_here(&m->target, true, &here, 1, &there, 1), 0);
+		assert_int_equal(copy_here(&m->target, true, &here, 1, &there, 1, NULL), 0);
 		while (load_acquire(&m->round) != round)
 			sched_yield();
 	}
