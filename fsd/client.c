@@ -24,12 +24,23 @@ static bool is_alone(const struct fsd_client *client)
 	return true;
 }
 
+struct fsd_client *fsd_client_find(const struct fsd *fsd, uint64_t id)
+{
+	struct fsd_client *client;
+
+	TAILQ_FOREACH(client, &fsd->clients, entry) {
+		if (client->id == id)
+			break;
+	}
+	return client;
+}
+
 struct wire_fs_reply fsd_client_reply(struct fsd_client *client, int status)
 {
 	struct wire_fs_reply reply = { .status = status };
 
 	/* A client asked to share may cache again only after its answer. */
-	reply.shared = client->asked_to_share || !is_alone(client);
+	reply.shared = client->asked_to_share || client->fsd->host.data || !is_alone(client);
 	if (client->state == FSD_MOUNTED && !reply.shared)
 		client->caches = true;
 	return reply;

@@ -20,6 +20,9 @@ void fsd_client_answer(struct fsd_client *client, void *call, int status);
 /* Return: 0 (the call is answered now or later), or -EALREADY if the client is mounted already. */
 int fsd_client_mount(struct fsd_client *client, void *call);
 
+/* Return: the client of this number, or NULL. */
+struct fsd_client *fsd_client_find(const struct fsd *fsd, uint64_t id);
+
 /* The client has stopped caching. */
 void fsd_client_stopped_caching(struct fsd_client *client);
 

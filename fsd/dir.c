@@ -110,14 +110,13 @@ static uint64_t name_cost(struct fsd_text text)
 	return sizeof(struct fsd_name) + text.length + 2 * sizeof(struct fsd_slot);
 }
 
-static int name_add(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text,
-		    struct fsd_inode *inode)
+/* @cookie: higher than that of each name of the directory. */
+static int insert_name(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text,
+		       struct fsd_inode *inode, uint64_t cookie)
 {
 	struct fsd_name *name;
 	int rc;
 
-	if (!dir->nlink)
-		return -ENOENT;
 	rc = fsd_charge(fsd, name_cost(text));
 	if (rc)
 		return rc;
@@ -129,13 +128,30 @@ static int name_add(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text
 	}
 	name->dir = dir;
 	name->inode = inode;
-	name->cookie = dir->dir.next_cookie++;
+	name->cookie = cookie;
+	dir->dir.next_cookie = cookie + 1;
 	name->length = text.length;
 	memcpy(name->text, text.at, text.length);
 	dir->dir.slot[dir->dir.nr++] = (struct fsd_slot){ name->cookie, name };
 	dir->dir.names++;
 	fsd_hashtable_add(&fsd->names, &name->link, hash(fsd, dir, text));
 	return 0;
+}
+
+static int name_add(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text,
+		    struct fsd_inode *inode)
+{
+	if (!dir->nlink)
+		return -ENOENT;
+	return insert_name(fsd, dir, text, inode, dir->dir.next_cookie);
+}
+
+int fsd_dir_restore(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text,
+		    struct fsd_inode *inode, uint64_t cookie)
+{
+	if (cookie < dir->dir.next_cookie || find_name(fsd, dir, text))
+		return -EEXIST;
+	return insert_name(fsd, dir, text, inode, cookie);
 }
 
 static void name_remove(struct fsd *fsd, struct fsd_name *name)

@@ -59,4 +59,11 @@ int fsd_dir_rename(struct fsd *fsd, struct fsd_inode *from, struct fsd_text old,
  */
 size_t fsd_dir_read(const struct fsd_inode *dir, uint64_t cookie, void *out, size_t room);
 
+/*
+ * Adds a name of an image, with the cookie, and changes nothing else. Return: 0; -EEXIST the
+ * name is there, or a name with a cookie as high; -ENOSPC; -ENOMEM.
+ */
+int fsd_dir_restore(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text,
+		    struct fsd_inode *inode, uint64_t cookie);
+
 #endif

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "fsd/dir.h"
+#include "fsd/handle.h"
 #include "fsd/inode.h"
+#include "fsd/lock.h"
 #include "fsd/deferred.h"
 
 #define META_BYTES_MIN (16ull << 20)
@@ -36,6 +38,8 @@ int fsd_open(const struct fsd_host *host, const struct fsd_options *options, str
 	new->meta_bytes_max = options->bytes_max / META_PART;
 	if (new->meta_bytes_max < META_BYTES_MIN)
 		new->meta_bytes_max = META_BYTES_MIN;
+	if (options->meta_max)
+		new->meta_bytes_max = options->meta_max;
 	TAILQ_INIT(&new->clients);
 	TAILQ_INIT(&new->deferred);
 	fsd_space_init(&new->space, &new->host, options->bytes_max, options->chunk_bytes);
@@ -69,8 +73,27 @@ static void free_inode(struct fsd *fsd, void *inode)
 	fsd_inode_free(fsd, inode);
 }
 
+/* Clients whose state is to live on elsewhere, as an image has it. */
+static void abandon_clients(struct fsd *fsd)
+{
+	struct fsd_client *client;
+
+	TAILQ_FOREACH(client, &fsd->clients, entry) {
+		struct fsd_handle *handle;
+
+		TAILQ_FOREACH(handle, &client->handles, of_client)
+			fsd_lock_abandon(fsd, handle->inode);
+	}
+	while ((client = TAILQ_FIRST(&fsd->clients))) {
+		fsd_handle_abandon(client);
+		TAILQ_REMOVE(&fsd->clients, client, entry);
+		free(client);
+	}
+}
+
 void fsd_close(struct fsd *fsd)
 {
+	abandon_clients(fsd);
 	free_all(&fsd->names, free_name, fsd);
 	free_all(&fsd->inodes, free_inode, fsd);
 	fsd_hashtable_fini(&fsd->names);
@@ -89,6 +112,11 @@ static bool is_short(const struct fsd *fsd)
 			return fsd_space_is_short(&fsd->space);
 	}
 	return false;
+}
+
+bool fsd_has_freed(const struct fsd *fsd)
+{
+	return fsd->space.dirty;
 }
 
 bool fsd_has_work(const struct fsd *fsd)

@@ -23,6 +23,30 @@
 struct fsd;
 struct fsd_client;
 
+enum fsd_data_kind {
+	FSD_DATA_READ, /* from the volume to the client's staging area */
+	FSD_DATA_HOLE, /* zeroes to the staging area */
+	FSD_DATA_WRITE, /* from the staging area to the volume */
+	FSD_DATA_ZERO, /* zeroes to the volume */
+};
+
+/**
+ * struct fsd_data - bytes for the host to move
+ * @kind: how
+ * @call: the request; the host moves the bytes before the answer
+ * @volume: place in the volume
+ * @place: place in the staging area
+ * @length: bytes
+ * @before, @after: FSD_DATA_WRITE: bytes of @length, at the start and at the end, to be zeroed in
+ *	the staging area first
+ */
+struct fsd_data {
+	enum fsd_data_kind kind;
+	void *call;
+	uint64_t volume, place, length;
+	uint32_t before, after;
+};
+
 /**
  * struct fsd_host - services that the file server needs from its host
  * @take_chunk: allocate zeroed memory for the volume, accessible to the clients and kept until
@@ -34,6 +58,14 @@ struct fsd_client;
  * @wall: the time of day
  * @clock_ns: monotonic time
  * @arg: passed to all functions
+ * @data: moves bytes: clients cannot access the volume, and have a staging area. NULL: clients
+ *	access the volume. Pieces with a common byte take effect in the order of the calls
+ *
+ * With @data the volume's memory is not zeroed, and @take_chunk's *memory is not used. Freed
+ * blocks are free for the next request. So the host must not begin the next pieces before the
+ * first request has taken effect for good. Nobody caches names or holds maps, and no request is
+ * deferred: fsd_work() and fsd_expired() have nothing to do. The state depends on the requests
+ * and the time of day only, so a server with the same requests has the same state.
  */
 struct fsd_host {
 	int (*take_chunk)(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory);
@@ -43,6 +75,7 @@ struct fsd_host {
 	void (*wall)(void *arg, struct wire_fs_time *now);
 	uint64_t (*clock_ns)(void *arg);
 	void *arg;
+	void (*data)(void *arg, const struct fsd_data *piece);
 };
 
 /**
@@ -52,12 +85,14 @@ struct fsd_host {
  * @hash_key: random, so that clients cannot choose names that collide
  * @uid: owner of the root directory
  * @gid: group of the root directory
+ * @meta_max: most bytes of names and other metadata; 0: a part of @bytes_max
  */
 struct fsd_options {
 	uint64_t bytes_max;
 	uint64_t chunk_bytes;
 	uint8_t hash_key[16];
 	uint32_t uid, gid;
+	uint64_t meta_max;
 };
 
 /**
@@ -70,7 +105,10 @@ struct fsd_options {
  */
 int fsd_open(const struct fsd_host *host, const struct fsd_options *options, struct fsd **fsd);
 
-/* Frees everything except the chunks, which belong to the host. All clients must have left. */
+/*
+ * Frees everything except the chunks, which belong to the host. Frees the remaining clients, too,
+ * and answers no waiting call.
+ */
 void fsd_close(struct fsd *fsd);
 
 /**
@@ -97,6 +135,12 @@ void fsd_leave(struct fsd_client *client);
  * @message: any bytes, any alignment; borrowed for the call
  */
 void fsd_request(struct fsd_client *client, void *call, const void *message, size_t length);
+
+/* Whether a client's message may change the state, by its operation. */
+bool fsd_may_change(const void *message, size_t length);
+
+/* Whether requests so far have freed blocks for the next. For hosts with data(). */
+bool fsd_has_freed(const struct fsd *fsd);
 
 /**
  * fsd_work() - do a slice of background work

@@ -54,6 +54,12 @@ int fsd_handle_open(struct fsd_client *client, struct fsd_inode *inode)
 	return 0;
 }
 
+void fsd_handle_count(struct fsd_client *client, struct fsd_inode *inode, uint32_t more)
+{
+	find_handle(client, inode)->opens += more;
+	inode->opens += more;
+}
+
 bool fsd_handle_is_open(const struct fsd_client *client, const struct fsd_inode *inode)
 {
 	return find_handle(client, inode);
@@ -169,6 +175,15 @@ uint64_t fsd_handle_size_max(const struct fsd_client *client, const struct fsd_i
 			size = freed->size;
 	}
 	return size;
+}
+
+/* Frees the client's handles and nothing else: the server ends. */
+void fsd_handle_abandon(struct fsd_client *client)
+{
+	struct fsd_handle *handle;
+
+	while ((handle = TAILQ_FIRST(&client->handles)))
+		free_handle(client->fsd, handle);
 }
 
 /* Ends a client's last open of a file, with its locks and its map. */

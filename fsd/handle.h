@@ -15,6 +15,8 @@
 int fsd_handle_open(struct fsd_client *client, struct fsd_inode *inode);
 /* Return: 0 (the inode may be freed); -EBADF the file is not open. */
 int fsd_handle_close(struct fsd_client *client, struct fsd_inode *inode);
+/* Counts @more opens of a file that is open. */
+void fsd_handle_count(struct fsd_client *client, struct fsd_inode *inode, uint32_t more);
 bool fsd_handle_is_open(const struct fsd_client *client, const struct fsd_inode *inode);
 
 /* Records that a client, which has the file open, receives the current map. */
@@ -40,6 +42,9 @@ void fsd_handle_recall_again(struct fsd_client *client);
  * Return: UINT64_MAX if nothing was cut off.
  */
 uint64_t fsd_handle_size_max(const struct fsd_client *client, const struct fsd_inode *inode);
+
+/* The server ends with its clients: frees their handles, and leaves the inodes as they are. */
+void fsd_handle_abandon(struct fsd_client *client);
 
 /* The client leaves: drops its opens, locks and maps. */
 void fsd_handle_drop_client(struct fsd_client *client);

@@ -61,8 +61,8 @@ static uint64_t inode_cost(const struct fsd_inode *inode)
 	return sizeof(*inode) + (S_ISLNK(inode->mode) ? inode->size : 0);
 }
 
-int fsd_inode_new(struct fsd *fsd, uint32_t mode, uint32_t rdev, const void *target,
-		  uint32_t target_length, struct fsd_inode **inode)
+static int make_inode(struct fsd *fsd, uint64_t ino, uint32_t mode, uint32_t rdev,
+		      const void *target, uint32_t target_length, struct fsd_inode **inode)
 {
 	struct fsd_inode *new;
 	int rc;
@@ -78,7 +78,7 @@ int fsd_inode_new(struct fsd *fsd, uint32_t mode, uint32_t rdev, const void *tar
 		fsd_uncharge(fsd, sizeof(*new) + target_length);
 		return -ENOMEM;
 	}
-	new->ino = fsd->next_ino++;
+	new->ino = ino;
 	new->mode = mode;
 	new->rdev = S_ISCHR(mode) || S_ISBLK(mode) ? rdev : 0;
 	new->epoch = 1;
@@ -92,6 +92,23 @@ int fsd_inode_new(struct fsd *fsd, uint32_t mode, uint32_t rdev, const void *tar
 	fsd_hashtable_add(&fsd->inodes, &new->link, hash(new->ino));
 	*inode = new;
 	return 0;
+}
+
+int fsd_inode_new(struct fsd *fsd, uint32_t mode, uint32_t rdev, const void *target,
+		  uint32_t target_length, struct fsd_inode **inode)
+{
+	int rc = make_inode(fsd, fsd->next_ino, mode, rdev, target, target_length, inode);
+
+	fsd->next_ino += !rc;
+	return rc;
+}
+
+int fsd_inode_restore(struct fsd *fsd, uint64_t ino, uint32_t mode, const void *target,
+		      uint32_t target_length, struct fsd_inode **inode)
+{
+	if (fsd_inode_find(fsd, ino))
+		return -EEXIST;
+	return make_inode(fsd, ino, mode, 0, target, target_length, inode);
 }
 
 void fsd_inode_free(struct fsd *fsd, struct fsd_inode *inode)

@@ -32,6 +32,13 @@ struct fsd_inode *fsd_inode_find(const struct fsd *fsd, uint64_t ino);
 int fsd_inode_new(struct fsd *fsd, uint32_t mode, uint32_t rdev, const void *target,
 		  uint32_t target_length, struct fsd_inode **inode);
 
+/*
+ * The same with a number that a server gave out before: for an image. -EEXIST: the number is in
+ * use.
+ */
+int fsd_inode_restore(struct fsd *fsd, uint64_t ino, uint32_t mode, const void *target,
+		      uint32_t target_length, struct fsd_inode **inode);
+
 /* Frees the inode if it has no names and no opens left. */
 void fsd_inode_put(struct fsd *fsd, struct fsd_inode *inode);
 

@@ -104,6 +104,7 @@ struct fsd {
 	struct fsd_client_list clients;
 	struct fsd_deferred_list deferred; /* oldest first */
 	uint32_t nr_deferred;
+	void *call; /* of the request that runs now; for fsd_host.data() */
 	uint8_t reply[FSD_MESSAGE_MAX];
 };
 
@@ -113,6 +114,12 @@ struct fsd {
  */
 int fsd_charge(struct fsd *fsd, uint64_t bytes); /* 0; -ENOSPC */
 void fsd_uncharge(struct fsd *fsd, uint64_t bytes);
+
+/* Whether the host moves the bytes of files: clients hold no maps. */
+static inline bool fsd_moves_data(const struct fsd *fsd)
+{
+	return fsd->host.data;
+}
 
 static inline struct wire_fs_time fsd_now(const struct fsd *fsd)
 {

@@ -11,22 +11,6 @@
 #define WAITS_MAX 1024 /* per client */
 #define CHAIN_MAX 64 /* owners that wait for each other */
 
-struct fsd_lock {
-	TAILQ_ENTRY(fsd_lock) entry;
-	struct fsd_client *client;
-	uint64_t owner, start, end; /* inclusive */
-	uint32_t type, pid;
-	bool flock;
-};
-
-struct fsd_wait {
-	TAILQ_ENTRY(fsd_wait) of_inode, of_client;
-	struct fsd_inode *inode;
-	struct fsd_lock wanted;
-	uint64_t cancel;
-	void *call;
-};
-
 static bool same_owner(const struct fsd_lock *a, const struct fsd_lock *b)
 {
 	return a->client == b->client && a->owner == b->owner && a->flock == b->flock;
@@ -115,6 +99,17 @@ static struct fsd_lock *lock_new(struct fsd *fsd)
 	if (!lock)
 		fsd_uncharge(fsd, sizeof(*lock));
 	return lock;
+}
+
+int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *lock)
+{
+	struct fsd_lock *new = lock_new(fsd);
+
+	if (!new)
+		return -ENOLCK;
+	*new = *lock;
+	TAILQ_INSERT_TAIL(&inode->locks, new, entry);
+	return 0;
 }
 
 /*
@@ -238,14 +233,12 @@ static bool deadlocks(const struct fsd_inode *inode, const struct fsd_lock *want
 	return false;
 }
 
-static int wait_begin(struct fsd_inode *inode, const struct fsd_lock *wanted, uint64_t cancel,
+int fsd_lock_wait_add(struct fsd_inode *inode, const struct fsd_lock *wanted, uint64_t cancel,
 		      void *call)
 {
 	struct fsd_client *client = wanted->client;
 	struct fsd_wait *wait;
 
-	if (!wanted->flock && deadlocks(inode, wanted))
-		return -EDEADLK;
 	if (client->nr_waits >= WAITS_MAX)
 		return -ENOLCK;
 	wait = calloc(1, sizeof(*wait));
@@ -291,7 +284,9 @@ int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode,
 	}
 	if (!(lock->flags & FS_LOCK_WAIT) || !call)
 		return -EAGAIN;
-	rc = wait_begin(inode, &wanted, lock->cancel, call);
+	if (!wanted.flock && deadlocks(inode, &wanted))
+		return -EDEADLK;
+	rc = fsd_lock_wait_add(inode, &wanted, lock->cancel, call);
 	if (rc)
 		return rc;
 	*later = true;
@@ -330,4 +325,19 @@ void fsd_lock_drop(struct fsd_client *client, struct fsd_inode *inode)
 		lock_free(client->fsd, lock);
 	}
 	wake_waiters(client->fsd, inode);
+}
+
+void fsd_lock_abandon(struct fsd *fsd, struct fsd_inode *inode)
+{
+	struct fsd_lock *lock;
+	struct fsd_wait *wait;
+
+	while ((lock = TAILQ_FIRST(&inode->locks))) {
+		TAILQ_REMOVE(&inode->locks, lock, entry);
+		lock_free(fsd, lock);
+	}
+	while ((wait = TAILQ_FIRST(&inode->waits))) {
+		TAILQ_REMOVE(&inode->waits, wait, of_inode);
+		free(wait);
+	}
 }

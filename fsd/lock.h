@@ -8,6 +8,22 @@
 
 #include "fsd/internal.h"
 
+struct fsd_lock {
+	TAILQ_ENTRY(fsd_lock) entry;
+	struct fsd_client *client;
+	uint64_t owner, start, end; /* inclusive */
+	uint32_t type, pid;
+	bool flock;
+};
+
+struct fsd_wait {
+	TAILQ_ENTRY(fsd_wait) of_inode, of_client;
+	struct fsd_inode *inode;
+	struct fsd_lock wanted;
+	uint64_t cancel;
+	void *call;
+};
+
 /* fcntl(F_GETLK): @lock receives the conflicting lock, or type F_UNLCK. Return: 0; -EINVAL. */
 int fsd_lock_get(struct fsd_client *client, struct fsd_inode *inode, struct wire_fs_lock *lock);
 
@@ -30,5 +46,13 @@ void fsd_lock_cancel(struct fsd_client *client, struct fsd_inode *inode, uint64_
 
 /* Drops the client's locks and waiting lock requests in a file. */
 void fsd_lock_drop(struct fsd_client *client, struct fsd_inode *inode);
+
+/* The server ends: frees all locks and waiting requests of a file without an answer. */
+void fsd_lock_abandon(struct fsd *fsd, struct fsd_inode *inode);
+
+/* Adds a lock, or a waiting request, of an image. Return: 0; -ENOLCK; -ENOMEM. */
+int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *lock);
+int fsd_lock_wait_add(struct fsd_inode *inode, const struct fsd_lock *wanted, uint64_t cancel,
+		      void *call);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "fsd/client.h"
 #include "fsd/data/file.h"
+#include "fsd/data/transfer.h"
 #include "fsd/handle.h"
 #include "fsd/inode.h"
 #include "fsd/lock.h"
@@ -250,7 +251,8 @@ static int put_map(struct fsd_request *r, uint64_t offset, uint64_t end)
 	}
 	memcpy(head + sizeof(map.reply), (uint8_t *)&map + sizeof(map.reply),
 	       sizeof(map) - sizeof(map.reply));
-	fsd_handle_grant_map(r->client, r->inode);
+	if (!fsd_moves_data(r->fsd))
+		fsd_handle_grant_map(r->client, r->inode);
 	return 0;
 }
 
@@ -271,6 +273,8 @@ static int do_alloc(struct fsd_request *r)
 {
 	int rc;
 
+	if (fsd_moves_data(r->fsd))
+		return -EOPNOTSUPP;
 	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
 	rc = fsd_file_fill(r->fsd, r->inode, r->range.offset, r->range.length);
@@ -378,6 +382,34 @@ static int do_return(struct fsd_request *r)
 	return 0;
 }
 
+static int put_transferred(struct fsd_request *r, uint64_t length)
+{
+	struct wire_fs_transferred out = { .length = length };
+
+	fsd_inode_attr(r->inode, &out.attr);
+	put_bytes(r, (uint8_t *)&out + sizeof(out.reply), sizeof(out) - sizeof(out.reply));
+	return 0;
+}
+
+static int do_read(struct fsd_request *r)
+{
+	uint64_t length;
+	int rc = -EBADF;
+
+	if (fsd_handle_is_open(r->client, r->inode))
+		rc = fsd_transfer_read(r->fsd, r->inode, &r->transfer, &length);
+	return rc ? rc : put_transferred(r, length);
+}
+
+static int do_write(struct fsd_request *r)
+{
+	int rc = -EBADF;
+
+	if (fsd_handle_is_open(r->client, r->inode))
+		rc = fsd_transfer_write(r->fsd, r->inode, &r->transfer);
+	return rc ? rc : put_transferred(r, r->transfer.length);
+}
+
 static int do_shared(struct fsd_request *r)
 {
 	fsd_client_stopped_caching(r->client);
@@ -386,34 +418,39 @@ static int do_shared(struct fsd_request *r)
 
 static const struct fsd_op ops[] = {
 	[FS_MOUNT] = { do_mount, sizeof(struct wire_fs_mount), FSD_OP_FIRST },
-	[FS_VOLUME] = { do_volume, sizeof(struct wire_fs_volume), 0 },
-	[FS_LOOKUP] = { do_lookup, sizeof(struct wire_fs_head), FSD_OP_DIR | FSD_OP_NAME },
-	[FS_GETATTR] = { do_getattr, sizeof(struct wire_fs_head), FSD_OP_INODE },
+	[FS_VOLUME] = { do_volume, sizeof(struct wire_fs_volume), FSD_OP_LOOKS },
+	[FS_LOOKUP] = { do_lookup, sizeof(struct wire_fs_head),
+			FSD_OP_DIR | FSD_OP_NAME | FSD_OP_LOOKS },
+	[FS_GETATTR] = { do_getattr, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_LOOKS },
 	[FS_SETATTR] = { do_setattr, sizeof(struct wire_fs_setattr), FSD_OP_INODE },
 	[FS_MAKE] = { do_make, sizeof(struct wire_fs_make), FSD_OP_DIR | FSD_OP_NAME },
 	[FS_LINK] = { do_link, sizeof(struct wire_fs_link), FSD_OP_INODE | FSD_OP_NAME },
 	[FS_UNLINK] = { do_unlink, sizeof(struct wire_fs_head), FSD_OP_DIR | FSD_OP_NAME },
 	[FS_RMDIR] = { do_rmdir, sizeof(struct wire_fs_head), FSD_OP_DIR | FSD_OP_NAME },
 	[FS_RENAME] = { do_rename, sizeof(struct wire_fs_rename), FSD_OP_DIR | FSD_OP_NAME },
-	[FS_READLINK] = { do_readlink, sizeof(struct wire_fs_head), FSD_OP_INODE },
+	[FS_READLINK] = { do_readlink, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_LOOKS },
 	[FS_OPEN] = { do_open, sizeof(struct wire_fs_open), FSD_OP_INODE },
 	[FS_RELEASE] = { do_release, sizeof(struct wire_fs_head), FSD_OP_INODE },
-	[FS_READDIR] = { do_readdir, sizeof(struct wire_fs_readdir), FSD_OP_DIR },
-	[FS_MAP] = { do_map, sizeof(struct wire_fs_range), FSD_OP_FILE },
+	[FS_READDIR] = { do_readdir, sizeof(struct wire_fs_readdir), FSD_OP_DIR | FSD_OP_LOOKS },
+	[FS_MAP] = { do_map, sizeof(struct wire_fs_range), FSD_OP_FILE | FSD_OP_LOOKS },
 	[FS_ALLOC] = { do_alloc, sizeof(struct wire_fs_range), FSD_OP_FILE },
 	[FS_COMMIT] = { do_commit, sizeof(struct wire_fs_setattr), FSD_OP_FILE },
 	[FS_FALLOCATE] = { do_fallocate, sizeof(struct wire_fs_fallocate), FSD_OP_FILE },
-	[FS_STATFS] = { do_statfs, sizeof(struct wire_fs_head), 0 },
+	[FS_STATFS] = { do_statfs, sizeof(struct wire_fs_head), FSD_OP_LOOKS },
 	[FS_SETXATTR] = { do_setxattr, sizeof(struct wire_fs_xattr), FSD_OP_INODE | FSD_OP_XATTR },
-	[FS_GETXATTR] = { do_getxattr, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_XATTR },
-	[FS_LISTXATTR] = { do_listxattr, sizeof(struct wire_fs_head), FSD_OP_INODE },
+	[FS_GETXATTR] = { do_getxattr, sizeof(struct wire_fs_head),
+			  FSD_OP_INODE | FSD_OP_XATTR | FSD_OP_LOOKS },
+	[FS_LISTXATTR] = { do_listxattr, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_LOOKS },
 	[FS_REMOVEXATTR] = { do_removexattr, sizeof(struct wire_fs_head),
 			     FSD_OP_INODE | FSD_OP_XATTR },
-	[FS_GETLK] = { do_getlk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
+	[FS_GETLK] = { do_getlk, sizeof(struct wire_fs_lock), FSD_OP_INODE | FSD_OP_LOOKS },
 	[FS_SETLK] = { do_setlk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
 	[FS_CANCELLK] = { do_cancellk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
 	[FS_RETURN] = { do_return, sizeof(struct wire_fs_recall), FSD_OP_INODE },
 	[FS_SHARED] = { do_shared, sizeof(struct wire_fs_head), 0 },
+	[FS_READ] = { do_read, sizeof(struct wire_fs_transfer),
+		      FSD_OP_FILE | FSD_OP_LOOKS | FSD_OP_POOL },
+	[FS_WRITE] = { do_write, sizeof(struct wire_fs_transfer), FSD_OP_FILE | FSD_OP_POOL },
 };
 
 const struct fsd_op *fsd_op(uint32_t op)

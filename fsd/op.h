@@ -25,6 +25,7 @@ struct fsd_request {
 		struct wire_fs_xattr xattr;
 		struct wire_fs_lock lock;
 		struct wire_fs_recall recall;
+		struct wire_fs_transfer transfer;
 	};
 	struct fsd_text name, second; /* strings after the fixed part */
 	struct fsd_inode *inode; /* the inode of head.ino, if the operation has one */
@@ -40,6 +41,8 @@ enum {
 	FSD_OP_NAME = 8, /* a valid directory entry's name follows */
 	FSD_OP_XATTR = 16, /* a valid attribute's name follows */
 	FSD_OP_FIRST = 32, /* allowed before FS_MOUNT */
+	FSD_OP_LOOKS = 64, /* changes nothing */
+	FSD_OP_POOL = 128, /* only if the host moves the bytes */
 };
 
 /**

@@ -76,7 +76,7 @@ static int handle(struct fsd_request *r, const void *message, size_t length)
 		return -EPROTO;
 	memcpy(&r->head, message, sizeof(r->head));
 	op = fsd_op(r->head.op);
-	if (!op)
+	if (!op || (op->flags & FSD_OP_POOL && !fsd_moves_data(r->fsd)))
 		return -EOPNOTSUPP;
 	if (!(op->flags & FSD_OP_FIRST) && r->client->state != FSD_MOUNTED)
 		return -EPROTO;
@@ -96,7 +96,10 @@ int fsd_request_try(struct fsd_client *client, void *call, const void *message, 
 		.length = sizeof(struct wire_fs_reply),
 	};
 	struct wire_fs_reply reply;
-	int status = handle(&r, message, length);
+	int status;
+
+	fsd->call = call;
+	status = handle(&r, message, length);
 
 	if (r.later || !call || status == -EINPROGRESS)
 		return status;
@@ -110,8 +113,22 @@ int fsd_request_try(struct fsd_client *client, void *call, const void *message, 
 	return 0;
 }
 
+bool fsd_may_change(const void *message, size_t length)
+{
+	struct wire_fs_head head;
+	const struct fsd_op *op;
+
+	if (length < sizeof(head))
+		return false;
+	memcpy(&head, message, sizeof(head));
+	op = fsd_op(head.op);
+	return op && !(op->flags & FSD_OP_LOOKS);
+}
+
 void fsd_request(struct fsd_client *client, void *call, const void *message, size_t length)
 {
+	if (fsd_moves_data(client->fsd)) /* nothing needs to be zeroed */
+		fsd_space_clean(&client->fsd->space, UINT64_MAX);
 	if (fsd_request_try(client, call, message, length) == -EINPROGRESS && call)
 		fsd_deferred_add(client, call, message, length);
 }

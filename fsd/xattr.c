@@ -7,12 +7,6 @@
 #include "fsd/inode.h"
 #include "fsd/xattr.h"
 
-struct fsd_xattr {
-	TAILQ_ENTRY(fsd_xattr) entry;
-	uint32_t name_length, value_length;
-	char text[]; /* name, then value */
-};
-
 static struct fsd_xattr *find_xattr(const struct fsd_inode *inode, struct fsd_text name)
 {
 	struct fsd_xattr *x;

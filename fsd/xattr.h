@@ -10,6 +10,12 @@
 #include "fsd/dir.h"
 #include "fsd/internal.h"
 
+struct fsd_xattr {
+	TAILQ_ENTRY(fsd_xattr) entry;
+	uint32_t name_length, value_length;
+	char text[]; /* name, then value */
+};
+
 /*
  * @flags: 0, XATTR_CREATE or XATTR_REPLACE. Return: 0; -EEXIST; -ENODATA; -E2BIG; -ENOSPC;
  * -EOPNOTSUPP; -EINVAL; -ENOMEM.

@@ -32,6 +32,13 @@
  * caches them: close-to-open. FS_ALONE_MS count from the request, so a client that does not answer
  * has nothing cached either, and the donor waits no longer than three times as long.
  *
+ * A pool's files: the file server keeps them in a volume of the pool, and has no memory to hand
+ * out. Each client has a staging area at the server (FS_VOLUME's only chunk). FS_WRITE stores
+ * bytes that the client has put there by RDMA, and FS_READ brings bytes there. No client holds a
+ * map or caches names. Another server may take the volume over, so each message begins with a
+ * wire_fs_call: a call that is repeated is answered as it was at first. An empty reply asks for
+ * that. The status -ENOTCONN says that the mount has been away for too long, and is forgotten.
+ *
  * Little-endian, packed by hand, sizes asserted. Strings carry their length and no NUL.
  */
 #ifndef WEIR_WIRE_FS_H
@@ -79,6 +86,9 @@ enum wire_fs_op {
 	FS_CANCELLK, /* wire_fs_lock -> nothing; the FS_SETLK with this @cancel ends with -EINTR */
 	FS_RETURN, /* wire_fs_recall -> nothing; the client holds no map up to that epoch */
 	FS_SHARED, /* -> nothing; the client no longer caches names and attributes */
+	FS_READ, /* wire_fs_transfer -> wire_fs_transferred; of a pool only, like the next two */
+	FS_WRITE, /* wire_fs_transfer -> wire_fs_transferred */
+	FS_UNMOUNT, /* wire_fs_call with a head -> nothing; the mount ends */
 
 	/* From the donor, unasked, one-way. */
 	FS_RECALL = 64, /* wire_fs_recall: return the file's map */
@@ -282,6 +292,36 @@ struct wire_fs_recall {
 	struct wire_fs_head head;
 	uint64_t epoch;
 };
+
+/* Precedes the message of a mount of a pool's volume. */
+struct wire_fs_call {
+	uint64_t mount; /* random, not 0: the mount's identity at each server */
+	uint64_t number; /* of the call; 1 for the first */
+	uint64_t answered; /* all calls below this number have their replies */
+};
+static_assert(sizeof(struct wire_fs_call) == 24, "wire_fs_call");
+
+#define FS_TRANSFER_MAX (1u << 20)
+
+struct wire_fs_transfer { /* head.ino: an open file */
+	struct wire_fs_head head;
+	uint64_t offset; /* in the file */
+	/*
+	 * Of the first byte, in the staging area; equal to @offset modulo FS_BLOCK. FS_WRITE may
+	 * overwrite the rest of the first and the last block there.
+	 */
+	uint64_t place;
+	uint32_t length; /* at most FS_TRANSFER_MAX */
+	uint32_t zero;
+};
+static_assert(sizeof(struct wire_fs_transfer) == 48, "wire_fs_transfer");
+
+struct wire_fs_transferred {
+	struct wire_fs_reply reply;
+	uint64_t length; /* FS_READ: less at the end of the file */
+	struct wire_fs_attr attr;
+};
+static_assert(sizeof(struct wire_fs_transferred) == 120, "wire_fs_transferred");
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian");
 

@@ -27,6 +27,21 @@ static int check_range(uint64_t offset, uint64_t length)
 	return 0;
 }
 
+static void zero_volume(struct fsd *fsd, uint64_t volume, uint64_t length)
+{
+	const struct fsd_data piece = {
+		.kind = FSD_DATA_ZERO,
+		.call = fsd->call,
+		.volume = volume,
+		.length = length,
+	};
+
+	if (fsd_moves_data(fsd))
+		fsd->host.data(fsd->host.arg, &piece);
+	else
+		memset(fsd_space_memory(&fsd->space, volume), 0, length);
+}
+
 /* Zeroes the allocated parts of a range. */
 static void zero(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
 {
@@ -38,8 +53,7 @@ static void zero(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint6
 		uint64_t to = end - e->offset < e->length ? end - e->offset : e->length;
 
 		if (from < to)
-			memset((char *)fsd_space_memory(&fsd->space, e->volume) + from, 0,
-			       to - from);
+			zero_volume(fsd, e->volume + from, to - from);
 	}
 }
 
@@ -79,12 +93,25 @@ int fsd_file_resize(struct fsd *fsd, struct fsd_inode *inode, uint64_t size)
 		rc = free_range(fsd, inode, block_end(size), UINT64_MAX, size);
 		if (rc)
 			return rc;
-		zero(fsd, inode, size, block_end(size));
+		if (!fsd_moves_data(fsd))
+			zero(fsd, inode, size, block_end(size));
 		inode->kept_end = 0;
+		inode->size = size;
 	}
-	inode->size = size;
+	fsd_file_grow(fsd, inode, size);
 	fsd_inode_changed(fsd, inode);
 	return 0;
+}
+
+void fsd_file_grow(struct fsd *fsd, struct fsd_inode *inode, uint64_t size)
+{
+	uint64_t end = block_end(inode->size);
+
+	if (size <= inode->size)
+		return;
+	if (fsd_moves_data(fsd))
+		zero(fsd, inode, inode->size, size < end ? size : end);
+	inode->size = size;
 }
 
 /* Finds the first hole from @at on. Returns false if there is none before @end. */
@@ -127,7 +154,8 @@ static const struct wire_fs_extent *before(const struct fsd_map *map, uint64_t o
 	return e && e->offset < offset ? e : NULL;
 }
 
-static int fill_hole(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t bytes)
+static int fill_hole(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t bytes,
+		     bool is_raw)
 {
 	struct wire_fs_extent e = { .offset = offset };
 
@@ -138,13 +166,23 @@ static int fill_hole(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, 
 			fsd_space_give(&fsd->space, e.volume, e.length);
 			return -ENOMEM;
 		}
+		if (fsd_moves_data(fsd) && !is_raw)
+			zero_volume(fsd, e.volume, e.length);
 		e.offset += e.length;
 		bytes -= e.length;
 	}
 	return 0;
 }
 
-int fsd_file_fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t length)
+bool fsd_file_is_hole(const struct fsd_inode *inode, uint64_t offset)
+{
+	uint64_t hole, length;
+
+	return next_hole(&inode->map, offset, offset + 1, &hole, &length);
+}
+
+static int fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t length,
+		bool is_raw)
 {
 	uint64_t at, end, hole, bytes;
 	int rc = check_range(offset, length);
@@ -155,8 +193,18 @@ int fsd_file_fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uin
 	end = block_end(offset + length);
 	rc = fsd_space_reserve(&fsd->space, hole_bytes(&inode->map, at, end));
 	for (; !rc && next_hole(&inode->map, at, end, &hole, &bytes); at = hole + bytes)
-		rc = fill_hole(fsd, inode, hole, bytes);
+		rc = fill_hole(fsd, inode, hole, bytes, is_raw);
 	return rc;
+}
+
+int fsd_file_fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t length)
+{
+	return fill(fsd, inode, offset, length, false);
+}
+
+int fsd_file_fill_raw(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t length)
+{
+	return fill(fsd, inode, offset, length, true);
 }
 
 static int punch(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
@@ -186,8 +234,8 @@ int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode,
 			zero(fsd, inode, start, end);
 		if (!rc && end > inode->kept_end)
 			inode->kept_end = end;
-		if (!rc && !keep_size && end > inode->size)
-			inode->size = end;
+		if (!rc && !keep_size)
+			fsd_file_grow(fsd, inode, end);
 	} else {
 		return -EOPNOTSUPP;
 	}
@@ -211,8 +259,7 @@ int fsd_file_commit(struct fsd_client *client, struct fsd_inode *inode,
 		return rc;
 	if (set->size < size)
 		size = set->size;
-	if (size > inode->size)
-		inode->size = size;
+	fsd_file_grow(client->fsd, inode, size);
 	inode->change++;
 	return 0;
 }
@@ -223,7 +270,7 @@ uint8_t fsd_file_last_byte(const struct fsd *fsd, const struct fsd_inode *inode)
 	const struct wire_fs_extent *e = inode->size ? fsd_map_at(&place) : NULL;
 	const uint8_t *memory;
 
-	if (!e || e->offset >= inode->size)
+	if (!e || e->offset >= inode->size || fsd_moves_data(fsd))
 		return 0;
 	memory = fsd_space_memory(&fsd->space, e->volume);
 	return memory[inode->size - 1 - e->offset];
@@ -249,7 +296,8 @@ void fsd_file_free(struct fsd *fsd, struct fsd_inode *inode)
 	}
 	/* No memory for struct fsd_freed: zero immediately. */
 	while (fsd_map_pop(&inode->map, UINT64_MAX, &e)) {
-		memset(fsd_space_memory(&fsd->space, e.volume), 0, e.length);
+		if (!fsd_moves_data(fsd))
+			memset(fsd_space_memory(&fsd->space, e.volume), 0, e.length);
 		fsd_space_give(&fsd->space, e.volume, e.length);
 	}
 	fsd_map_fini(&inode->map);

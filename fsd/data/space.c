@@ -222,7 +222,8 @@ void fsd_space_clean(struct fsd_space *space, uint64_t bytes_max)
 			free(freed);
 			continue;
 		}
-		memset(fsd_space_memory(space, extent.volume), 0, extent.length);
+		if (!space->host->data)
+			memset(fsd_space_memory(space, extent.volume), 0, extent.length);
 		space->dirty -= extent.length;
 		fsd_space_give(space, extent.volume, extent.length);
 		bytes_max -= extent.length;
@@ -301,6 +302,18 @@ int fsd_space_reserve(struct fsd_space *space, uint64_t bytes)
 	if (bytes > space->free && !space->dirty && take_chunk(space))
 		return -ENOSPC;
 	return bytes > space->free ? -EINPROGRESS : 0;
+}
+
+bool fsd_space_claim(struct fsd_space *space, uint64_t from, uint64_t volume, uint64_t bytes)
+{
+	uint64_t run = from / FS_BLOCK, at = volume / FS_BLOCK, count = bytes / FS_BLOCK;
+
+	if (from % FS_BLOCK || volume % FS_BLOCK || bytes % FS_BLOCK || !count || at < run ||
+	    volume >= space->total || count > space->total / FS_BLOCK - at ||
+	    tag(space, (uint32_t)run)->length < at - run + count)
+		return false;
+	claim_blocks(space, (uint32_t)run, (uint32_t)at, (uint32_t)count);
+	return true;
 }
 
 void *fsd_space_memory(const struct fsd_space *space, uint64_t volume)

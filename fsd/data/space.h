@@ -71,6 +71,13 @@ int fsd_space_reserve(struct fsd_space *space, uint64_t bytes);
 uint64_t fsd_space_take(struct fsd_space *space, const struct wire_fs_extent *before,
 			uint64_t bytes, uint64_t *volume);
 
+/*
+ * Takes an extent at a given place. @from: start of the free run around the extent. All extents
+ * must lie in a single chunk. Return: false if the run does not contain the extent: nothing has
+ * changed.
+ */
+bool fsd_space_claim(struct fsd_space *space, uint64_t from, uint64_t volume, uint64_t bytes);
+
 /* Returns an extent that no client has written. */
 void fsd_space_give(struct fsd_space *space, uint64_t volume, uint64_t bytes);
 

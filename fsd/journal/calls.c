@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "fsd/journal/calls.h"
+
+#include <errno.h>
+
+/* In a checkpoint, little-endian. */
+struct saved_mount {
+	uint64_t id, answered, client_id;
+	uint32_t calls, zero;
+};
+
+struct saved_call {
+	uint64_t number;
+	uint32_t waits, length; /* bytes of the reply, which follows */
+};
+
+void fsd_calls_init(struct fsd_calls *calls)
+{
+	TAILQ_INIT(&calls->list);
+	TAILQ_INIT(&calls->due);
+	calls->nr = 0;
+}
+
+static void free_call(struct fsd_call *call)
+{
+	if (call->mount) {
+		TAILQ_REMOVE(&call->mount->calls, call, entry);
+		call->mount->nr_calls--;
+	}
+	free(call->reply);
+	free(call);
+}
+
+void fsd_calls_fini(struct fsd_calls *calls)
+{
+	struct fsd_mount *mount;
+	struct fsd_call *call;
+
+	while ((mount = TAILQ_FIRST(&calls->list)))
+		fsd_calls_remove_mount(calls, mount);
+	while ((call = TAILQ_FIRST(&calls->due))) {
+		TAILQ_REMOVE(&calls->due, call, due);
+		free_call(call);
+	}
+}
+
+struct fsd_mount *fsd_calls_mount(const struct fsd_calls *calls, uint64_t id)
+{
+	struct fsd_mount *mount;
+
+	TAILQ_FOREACH(mount, &calls->list, entry) {
+		if (mount->id == id)
+			break;
+	}
+	return mount;
+}
+
+struct fsd_mount *fsd_calls_add_mount(struct fsd_calls *calls, uint64_t id)
+{
+	struct fsd_mount *mount = NULL;
+
+	if (calls->nr < FSD_MOUNTS_MAX)
+		mount = calloc(1, sizeof(*mount));
+	if (!mount)
+		return NULL;
+	mount->id = id;
+	TAILQ_INIT(&mount->calls);
+	TAILQ_INSERT_TAIL(&calls->list, mount, entry);
+	calls->nr++;
+	return mount;
+}
+
+void fsd_calls_remove_mount(struct fsd_calls *calls, struct fsd_mount *mount)
+{
+	struct fsd_call *call, *next;
+
+	for (call = TAILQ_FIRST(&mount->calls); call; call = next) {
+		next = TAILQ_NEXT(call, entry);
+		if (call->state != FSD_CALL_DUE) {
+			free_call(call);
+			continue;
+		}
+		TAILQ_REMOVE(&mount->calls, call, entry);
+		call->mount = NULL;
+	}
+	TAILQ_REMOVE(&calls->list, mount, entry);
+	calls->nr--;
+	free(mount);
+}
+
+struct fsd_call *fsd_calls_find(const struct fsd_mount *mount, uint64_t number)
+{
+	struct fsd_call *call;
+
+	TAILQ_FOREACH_REVERSE(call, &mount->calls, fsd_call_list, entry) {
+		if (call->number == number)
+			break;
+	}
+	return call;
+}
+
+struct fsd_call *fsd_calls_add(struct fsd_mount *mount, uint64_t number)
+{
+	struct fsd_call *call = NULL;
+
+	if (mount->nr_calls < FSD_MOUNT_CALLS_MAX)
+		call = calloc(1, sizeof(*call));
+	if (!call)
+		return NULL;
+	call->mount = mount;
+	call->number = number;
+	TAILQ_INSERT_TAIL(&mount->calls, call, entry);
+	mount->nr_calls++;
+	return call;
+}
+
+void fsd_calls_forget(struct fsd_mount *mount, uint64_t answered)
+{
+	struct fsd_call *call, *next;
+
+	if (answered <= mount->answered)
+		return;
+	mount->answered = answered;
+	for (call = TAILQ_FIRST(&mount->calls); call; call = next) {
+		next = TAILQ_NEXT(call, entry);
+		if (call->number < answered && call->state == FSD_CALL_ANSWERED)
+			free_call(call);
+	}
+}
+
+int fsd_calls_answer(struct fsd_calls *calls, struct fsd_call *call, const void *bytes,
+		     size_t length)
+{
+	call->reply = malloc(length);
+	if (!call->reply)
+		return -ENOMEM;
+	memcpy(call->reply, bytes, length);
+	call->length = length;
+	call->state = FSD_CALL_DUE;
+	TAILQ_INSERT_TAIL(&calls->due, call, due);
+	return 0;
+}
+
+void fsd_calls_sent(struct fsd_calls *calls, struct fsd_call *call)
+{
+	TAILQ_REMOVE(&calls->due, call, due);
+	call->state = FSD_CALL_ANSWERED;
+	call->to = NULL;
+	if (!call->mount || call->looks || call->number < call->mount->answered)
+		free_call(call);
+}
+
+static void save_call(const struct fsd_call *call, struct fsd_bytes *state)
+{
+	const struct saved_call out = {
+		.number = call->number,
+		.waits = call->state == FSD_CALL_WAITS,
+		.length = (uint32_t)call->length,
+	};
+
+	fsd_bytes_put(state, &out, sizeof(out));
+	fsd_bytes_put(state, call->reply, call->length);
+}
+
+int fsd_calls_save(const struct fsd_calls *calls, struct fsd_bytes *state)
+{
+	const struct fsd_mount *mount;
+	const struct fsd_call *call;
+
+	fsd_bytes_put(state, &(uint64_t){ calls->nr }, sizeof(uint64_t));
+	TAILQ_FOREACH(mount, &calls->list, entry) {
+		struct saved_mount out = {
+			.id = mount->id,
+			.answered = mount->answered,
+			.client_id = mount->client_id,
+		};
+
+		TAILQ_FOREACH(call, &mount->calls, entry)
+			out.calls += !call->looks;
+		fsd_bytes_put(state, &out, sizeof(out));
+		TAILQ_FOREACH(call, &mount->calls, entry) {
+			if (!call->looks)
+				save_call(call, state);
+		}
+	}
+	return state->is_short ? -ENOMEM : 0;
+}
+
+static int load_call(struct fsd_mount *mount, struct fsd_reader *state)
+{
+	struct saved_call in;
+	struct fsd_call *call;
+	const void *reply;
+
+	if (!fsd_reader_get(state, &in, sizeof(in)))
+		return -EIO;
+	reply = fsd_reader_skip(state, in.length);
+	if (!reply || (!in.waits && in.length < sizeof(struct wire_fs_reply)) ||
+	    (in.waits && in.length))
+		return -EIO;
+	call = fsd_calls_add(mount, in.number);
+	if (!call)
+		return -ENOMEM;
+	call->state = in.waits ? FSD_CALL_WAITS : FSD_CALL_ANSWERED;
+	call->length = in.length;
+	if (!in.length)
+		return 0;
+	call->reply = malloc(in.length);
+	if (!call->reply)
+		return -ENOMEM;
+	memcpy(call->reply, reply, in.length);
+	return 0;
+}
+
+int fsd_calls_load(struct fsd_calls *calls, struct fsd_reader *state)
+{
+	uint64_t mounts;
+	int rc = 0;
+
+	if (!fsd_reader_get(state, &mounts, sizeof(mounts)) || mounts > FSD_MOUNTS_MAX)
+		return -EIO;
+	for (uint64_t i = 0; i < mounts && !rc; i++) {
+		struct saved_mount in;
+		struct fsd_mount *mount;
+
+		if (!fsd_reader_get(state, &in, sizeof(in)) || fsd_calls_mount(calls, in.id) ||
+		    in.calls > FSD_MOUNT_CALLS_MAX)
+			return -EIO;
+		mount = fsd_calls_add_mount(calls, in.id);
+		if (!mount)
+			return -ENOMEM;
+		mount->answered = in.answered;
+		mount->client_id = in.client_id;
+		for (uint32_t j = 0; j < in.calls && !rc; j++)
+			rc = load_call(mount, state);
+	}
+	return rc;
+}

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "fsd/journal/service.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fsd/client.h"
+#include "fsd/image/image.h"
+#include "fsd/journal/calls.h"
+#include "fsd/journal/checkpoint.h"
+#include "fsd/journal/log.h"
+
+#define RECORD_ALIGN 8
+#define META_PART 4 /* metadata in memory may take this part of a checkpoint */
+
+enum record_kind { RECORD_REQUEST = 1, RECORD_LEAVE };
+
+/* An input in the log, little-endian; its message follows, and zeroes up to RECORD_ALIGN. */
+struct record {
+	uint32_t kind, length;
+	struct wire_fs_call call;
+	struct wire_fs_time now;
+	int32_t status; /* of the reply; 1: the call waited. So a wrong replay is noticed */
+	uint32_t zero;
+};
+static_assert(sizeof(struct record) == 56, "record");
+
+/**
+ * struct fsd_service - a file server
+ * @fsd: its state
+ * @log: since the checkpoint of number @generation
+ * @batch: records for the log, until the commit
+ * @has_freed: the next request must wait for the commit
+ * @replays: the inputs come from the log
+ * @now: time of the running request
+ * @error: memory was short in the middle of a request: the state is undefined
+ */
+struct fsd_service {
+	struct fsd_service_host host;
+	struct fsd_layout layout;
+	struct fsd *fsd;
+	struct fsd_calls calls;
+	struct fsd_log log;
+	uint64_t generation;
+	struct fsd_bytes batch;
+	bool has_freed, replays;
+	struct wire_fs_time now;
+	int error;
+	uint64_t replayed, inputs, batches, checkpoints;
+};
+
+static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory)
+{
+	(void)arg;
+	*chunk = (struct wire_fs_chunk){ .length = length };
+	*memory = NULL;
+	return 0;
+}
+
+static uint64_t find_room(void *arg)
+{
+	return ((struct fsd_service *)arg)->layout.data_bytes;
+}
+
+static int send_nothing(void *arg, void *peer, const void *message, size_t length)
+{
+	(void)arg;
+	(void)peer;
+	(void)message;
+	(void)length;
+	return 0;
+}
+
+static void answer(void *arg, void *to, const void *reply, size_t length)
+{
+	struct fsd_service *s = arg;
+	struct wire_fs_reply head;
+
+	memcpy(&head, reply, sizeof(head));
+	if (fsd_calls_answer(&s->calls, to, reply, length) || head.status == -ENOMEM)
+		s->error = -ENOMEM;
+}
+
+static void read_wall(void *arg, struct wire_fs_time *now)
+{
+	*now = ((struct fsd_service *)arg)->now;
+}
+
+static uint64_t read_clock(void *arg)
+{
+	(void)arg;
+	return 0; /* no request waits for a time */
+}
+
+static void move_data(void *arg, const struct fsd_data *piece)
+{
+	struct fsd_service *s = arg;
+	struct fsd_call *call = piece->call;
+	struct fsd_data at = *piece;
+
+	/* A request in the log has moved all bytes. */
+	if (s->replays)
+		return;
+	at.volume += s->layout.data;
+	s->host.start(s->host.arg, call ? call->to : NULL, &at, call ? &call->status : NULL);
+}
+
+static struct fsd_host fsd_host_of(struct fsd_service *s)
+{
+	return (struct fsd_host){
+		.take_chunk = take_chunk,
+		.room = find_room,
+		.tell = send_nothing,
+		.answer = answer,
+		.wall = read_wall,
+		.clock_ns = read_clock,
+		.arg = s,
+		.data = move_data,
+	};
+}
+
+static struct fsd_options options_of(const struct fsd_service *s)
+{
+	struct fsd_options options = {
+		.bytes_max = s->layout.data_bytes,
+		.chunk_bytes = s->layout.data_bytes,
+		.uid = s->layout.uid,
+		.gid = s->layout.gid,
+		.meta_max = s->layout.checkpoint_bytes / META_PART,
+	};
+
+	memcpy(options.hash_key, s->layout.hash_key, sizeof(options.hash_key));
+	return options;
+}
+
+static uint64_t number_of(const void *call)
+{
+	return ((const struct fsd_call *)call)->number;
+}
+
+/* The call of an image that waits for a lock. */
+static void *find_waiting(void *arg, uint64_t client, uint64_t number)
+{
+	struct fsd_service *s = arg;
+	struct fsd_mount *mount;
+
+	TAILQ_FOREACH(mount, &s->calls.list, entry) {
+		struct fsd_call *call =
+			mount->client_id == client ? fsd_calls_find(mount, number) : NULL;
+
+		if (call && call->state == FSD_CALL_WAITS)
+			return call;
+	}
+	return NULL;
+}
+
+static struct fsd_image_calls image_calls_of(struct fsd_service *s)
+{
+	return (struct fsd_image_calls){ number_of, find_waiting, s };
+}
+
+/* Loads the server's state, and finds the mounts' clients. */
+static int load_image(struct fsd_service *s, struct fsd_reader *image)
+{
+	const struct fsd_image_calls calls = image_calls_of(s);
+	const struct fsd_options options = options_of(s);
+	const struct fsd_host host = fsd_host_of(s);
+	struct fsd_mount *mount;
+	struct fsd *fsd;
+	int rc = fsd_image_load(&host, &options, &calls, image, &fsd);
+
+	if (rc)
+		return rc;
+	if (s->fsd)
+		fsd_close(s->fsd);
+	s->fsd = fsd;
+	TAILQ_FOREACH(mount, &s->calls.list, entry) {
+		mount->client = fsd_client_find(fsd, mount->client_id);
+		if (!mount->client)
+			return -EIO;
+	}
+	return image->left ? -EIO : 0;
+}
+
+/* Makes the state a checkpoint, and goes on from its image. */
+static int checkpoint(struct fsd_service *s)
+{
+	const struct fsd_image_calls calls = image_calls_of(s);
+	struct fsd_bytes state = { 0 };
+	struct fsd_reader image;
+	size_t start;
+	uint64_t salt;
+	int rc = fsd_calls_save(&s->calls, &state);
+
+	start = state.length;
+	if (!rc)
+		rc = fsd_image_save(s->fsd, &calls, &state);
+	s->host.random(s->host.arg, &salt, sizeof(salt));
+	if (!rc)
+		rc = fsd_checkpoint_write(&s->host.disk, &s->layout, s->generation + 1, salt,
+					  &state);
+	if (!rc) {
+		s->generation++;
+		s->checkpoints++;
+		fsd_log_begin(&s->log, salt);
+		image = (struct fsd_reader){ state.at + start, state.length - start };
+		rc = load_image(s, &image);
+	}
+	fsd_bytes_free(&state);
+	return rc;
+}
+
+static struct fsd_mount *add_mount(struct fsd_service *s, uint64_t id)
+{
+	struct fsd_mount *mount = fsd_calls_add_mount(&s->calls, id);
+
+	if (!mount)
+		return NULL;
+	if (fsd_join(s->fsd, NULL, &mount->client)) {
+		fsd_calls_remove_mount(&s->calls, mount);
+		return NULL;
+	}
+	mount->client_id = mount->client->id;
+	return mount;
+}
+
+static void leave(struct fsd_service *s, struct fsd_mount *mount)
+{
+	fsd_leave(mount->client);
+	fsd_calls_remove_mount(&s->calls, mount);
+}
+
+static bool is_op(const void *message, size_t length, enum wire_fs_op op)
+{
+	struct wire_fs_head head;
+
+	if (length < sizeof(head))
+		return false;
+	memcpy(&head, message, sizeof(head));
+	return head.op == op;
+}
+
+/* Return: the status of the reply; 1: the call waits. */
+static int status_of(const struct fsd_call *call)
+{
+	struct wire_fs_reply reply;
+
+	if (call->state == FSD_CALL_WAITS)
+		return 1;
+	memcpy(&reply, call->reply, sizeof(reply));
+	return reply.status;
+}
+
+static void run(struct fsd_service *s, struct fsd_call *call, const void *message, size_t length)
+{
+	fsd_request(call->mount->client, call, message, length);
+	s->has_freed |= fsd_has_freed(s->fsd);
+}
+
+static void put_record(struct fsd_service *s, const struct record *record, const void *message)
+{
+	fsd_bytes_put(&s->batch, record, sizeof(*record));
+	fsd_bytes_put(&s->batch, message, record->length);
+	fsd_bytes_align(&s->batch, RECORD_ALIGN);
+	s->inputs++;
+	if (s->batch.is_short)
+		s->error = -ENOMEM;
+}
+
+/* A call of the log. The reply was sent, or the mount will ask again. */
+static int replay_request(struct fsd_service *s, const struct record *record, const void *message)
+{
+	struct fsd_mount *mount = fsd_calls_mount(&s->calls, record->call.mount);
+	struct fsd_call *call;
+
+	if (!mount && is_op(message, record->length, FS_MOUNT))
+		mount = add_mount(s, record->call.mount);
+	if (!mount || fsd_calls_find(mount, record->call.number))
+		return -EIO;
+	fsd_calls_forget(mount, record->call.answered);
+	call = fsd_calls_add(mount, record->call.number);
+	if (!call)
+		return -ENOMEM;
+	s->now = record->now;
+	run(s, call, message, record->length);
+	if (!s->error && status_of(call) != record->status)
+		return -EIO;
+	while ((call = TAILQ_FIRST(&s->calls.due)))
+		fsd_calls_sent(&s->calls, call);
+	return s->error;
+}
+
+static int replay_record(struct fsd_service *s, struct fsd_reader *batch)
+{
+	struct record record;
+	struct fsd_mount *mount;
+	const void *message;
+
+	if (!fsd_reader_get(batch, &record, sizeof(record)))
+		return -EIO;
+	message = fsd_reader_skip(batch, record.length);
+	if (!message || !fsd_reader_skip(batch, -record.length % RECORD_ALIGN))
+		return -EIO;
+	s->replayed++;
+	if (record.kind == RECORD_REQUEST)
+		return replay_request(s, &record, message);
+	mount = fsd_calls_mount(&s->calls, record.call.mount);
+	if (record.kind != RECORD_LEAVE || !mount)
+		return -EIO;
+	leave(s, mount);
+	return 0;
+}
+
+static int replay_log(struct fsd_service *s)
+{
+	struct fsd_bytes batch;
+	int rc;
+
+	s->replays = true;
+	while (!(rc = fsd_log_read(&s->log, &batch))) {
+		struct fsd_reader reader = { batch.at, batch.length };
+
+		while (!rc && reader.left)
+			rc = replay_record(s, &reader);
+		fsd_bytes_free(&batch);
+		if (rc)
+			return rc;
+	}
+	s->replays = false;
+	s->has_freed = false;
+	return rc == -ENODATA ? 0 : rc;
+}
+
+static void begin_log(struct fsd_service *s)
+{
+	s->log = (struct fsd_log){
+		.disk = &s->host.disk,
+		.start = s->layout.log,
+		.bytes = s->layout.log_bytes,
+	};
+}
+
+/* The superblock is written last: without it the volume is still empty. */
+static int make_files(struct fsd_service *s, uint32_t uid, uint32_t gid)
+{
+	const struct fsd_host host = fsd_host_of(s);
+	struct fsd_options options;
+	int rc = fsd_layout_make(&s->layout, s->host.disk.bytes);
+
+	if (rc)
+		return rc;
+	s->layout.uid = uid;
+	s->layout.gid = gid;
+	s->host.random(s->host.arg, s->layout.hash_key, sizeof(s->layout.hash_key));
+	options = options_of(s);
+	begin_log(s);
+	s->host.wall(s->host.arg, &s->now);
+	rc = fsd_open(&host, &options, &s->fsd);
+	if (!rc)
+		rc = checkpoint(s);
+	return rc ? rc : fsd_layout_write(&s->host.disk, &s->layout);
+}
+
+static int load_files(struct fsd_service *s)
+{
+	struct fsd_bytes state;
+	struct fsd_reader reader;
+	uint64_t salt;
+	int rc = fsd_checkpoint_read(&s->host.disk, &s->layout, &s->generation, &salt, &state);
+
+	if (rc)
+		return rc;
+	begin_log(s);
+	fsd_log_begin(&s->log, salt);
+	reader = (struct fsd_reader){ state.at, state.length };
+	rc = fsd_calls_load(&s->calls, &reader);
+	if (!rc)
+		rc = load_image(s, &reader);
+	fsd_bytes_free(&state);
+	if (!rc)
+		rc = replay_log(s);
+	return rc ? rc : checkpoint(s);
+}
+
+int fsd_service_open(const struct fsd_service_host *host, uint32_t uid, uint32_t gid,
+		     struct fsd_service **service)
+{
+	struct fsd_service *s = calloc(1, sizeof(*s));
+	bool is_blank;
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	s->host = *host;
+	fsd_calls_init(&s->calls);
+	rc = fsd_layout_read(&s->host.disk, &s->layout, &is_blank);
+	if (!rc)
+		rc = is_blank ? make_files(s, uid, gid) : load_files(s);
+	if (rc)
+		fsd_service_close(s);
+	else
+		*service = s;
+	return rc;
+}
+
+/* The mounts repeat calls without a reply. */
+static void turn_away(struct fsd_service *s)
+{
+	struct fsd_mount *mount;
+	struct fsd_call *call;
+
+	TAILQ_FOREACH(mount, &s->calls.list, entry) {
+		TAILQ_FOREACH(call, &mount->calls, entry) {
+			if (call->to)
+				s->host.reply(s->host.arg, call->to, NULL, 0);
+		}
+	}
+	TAILQ_FOREACH(call, &s->calls.due, due) {
+		if (call->to && !call->mount)
+			s->host.reply(s->host.arg, call->to, NULL, 0);
+	}
+}
+
+void fsd_service_close(struct fsd_service *s)
+{
+	turn_away(s);
+	if (s->fsd)
+		fsd_close(s->fsd);
+	fsd_calls_fini(&s->calls);
+	fsd_bytes_free(&s->batch);
+	free(s);
+}
+
+/* Failing to move bytes ends the call with an error. */
+static void send_reply(struct fsd_service *s, struct fsd_call *call)
+{
+	const struct wire_fs_reply failed = { .status = call->status, .shared = 1 };
+
+	if (call->to && call->status)
+		s->host.reply(s->host.arg, call->to, &failed, sizeof(failed));
+	else if (call->to)
+		s->host.reply(s->host.arg, call->to, call->reply, call->length);
+	fsd_calls_sent(&s->calls, call);
+}
+
+/* Whether this is still the volume's server. */
+static int prove(struct fsd_service *s)
+{
+	uint8_t page[FSD_DISK_PAGE];
+
+	return s->host.disk.read(s->host.disk.arg, 0, page, sizeof(page));
+}
+
+static int write_batch(struct fsd_service *s)
+{
+	int rc = fsd_log_append(&s->log, &s->batch);
+
+	s->batches++;
+	return rc == -ENOSPC ? checkpoint(s) : rc;
+}
+
+int fsd_service_commit(struct fsd_service *s)
+{
+	struct fsd_call *call;
+	int settled = s->host.settle(s->host.arg), rc = s->error ? s->error : settled;
+
+	if (!rc && s->batch.length)
+		rc = write_batch(s);
+	else if (!rc && !TAILQ_EMPTY(&s->calls.due))
+		rc = prove(s);
+	if (rc)
+		return rc;
+	s->batch.length = 0;
+	s->has_freed = false;
+	while ((call = TAILQ_FIRST(&s->calls.due)))
+		send_reply(s, call);
+	return 0;
+}
+
+static int count_waiting(const struct fsd_service *s)
+{
+	return s->batch.length || !TAILQ_EMPTY(&s->calls.due);
+}
+
+static void refuse(struct fsd_service *s, void *to, int status)
+{
+	const struct wire_fs_reply reply = { .status = status, .shared = 1 };
+
+	s->host.reply(s->host.arg, to, &reply, sizeof(reply));
+}
+
+/* A known call does not run again. The earlier try gets no reply. */
+static void repeat(struct fsd_service *s, struct fsd_call *call, void *to)
+{
+	if (call->state == FSD_CALL_ANSWERED) {
+		s->host.reply(s->host.arg, to, call->reply, call->length);
+		return;
+	}
+	if (call->to)
+		s->host.reply(s->host.arg, call->to, NULL, 0);
+	call->to = to;
+}
+
+/* Return: a new call; or NULL, and @to has a reply or will have one. */
+static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire_fs_call *in,
+			      const void *message, size_t length)
+{
+	struct fsd_mount *mount = fsd_calls_mount(&s->calls, in->mount);
+	struct fsd_call *call;
+
+	if (!mount && in->mount && in->number && is_op(message, length, FS_MOUNT))
+		mount = add_mount(s, in->mount);
+	if (!mount || !in->number) {
+		refuse(s, to, mount ? -EPROTO : -ENOTCONN);
+		return NULL;
+	}
+	fsd_calls_forget(mount, in->answered);
+	call = fsd_calls_find(mount, in->number);
+	if (call) {
+		repeat(s, call, to);
+		return NULL;
+	}
+	if (in->number < mount->answered) {
+		refuse(s, to, -EALREADY);
+		return NULL;
+	}
+	if (mount->nr_calls == FSD_MOUNT_CALLS_MAX) {
+		refuse(s, to, -EAGAIN);
+		return NULL;
+	}
+	call = fsd_calls_add(mount, in->number);
+	if (call)
+		call->to = to;
+	else
+		s->error = -ENOMEM; /* a new mount may have no record */
+	return call;
+}
+
+/* Commits a batch that the next request must not be part of. */
+static int finish_batch(struct fsd_service *s)
+{
+	return s->has_freed || s->error ? fsd_service_commit(s) : 0;
+}
+
+int fsd_service_leave(struct fsd_service *s, uint64_t id)
+{
+	const struct record record = { .kind = RECORD_LEAVE, .call = { .mount = id } };
+	int rc = finish_batch(s);
+	struct fsd_mount *mount = fsd_calls_mount(&s->calls, id);
+
+	if (rc)
+		return rc;
+	if (mount) {
+		leave(s, mount);
+		s->has_freed |= fsd_has_freed(s->fsd);
+		put_record(s, &record, NULL);
+	}
+	return count_waiting(s);
+}
+
+int fsd_service_request(struct fsd_service *s, void *to, const void *message, size_t length)
+{
+	struct record record = { .kind = RECORD_REQUEST };
+	struct fsd_call *call;
+	int rc = finish_batch(s);
+
+	if (rc)
+		return rc;
+	if (length < sizeof(record.call)) {
+		refuse(s, to, -EPROTO);
+		return count_waiting(s);
+	}
+	memcpy(&record.call, message, sizeof(record.call));
+	message = (const uint8_t *)message + sizeof(record.call);
+	record.length = (uint32_t)(length - sizeof(record.call));
+	if (is_op(message, record.length, FS_UNMOUNT)) {
+		rc = fsd_service_leave(s, record.call.mount);
+		refuse(s, to, 0); /* a mount that has left asks for nothing more */
+		return rc;
+	}
+	call = admit(s, to, &record.call, message, record.length);
+	if (!call)
+		return count_waiting(s);
+	call->looks = !fsd_may_change(message, record.length);
+	s->host.wall(s->host.arg, &s->now);
+	record.now = s->now;
+	run(s, call, message, record.length);
+	record.status = status_of(call);
+	if (!call->looks)
+		put_record(s, &record, message);
+	return count_waiting(s);
+}
+
+void fsd_service_mounts(const struct fsd_service *s, void (*fn)(void *arg, uint64_t mount),
+			void *arg)
+{
+	const struct fsd_mount *mount;
+
+	TAILQ_FOREACH(mount, &s->calls.list, entry)
+		fn(arg, mount->id);
+}
+
+void fsd_service_info(const struct fsd_service *s, struct fsd_service_info *info)
+{
+	*info = (struct fsd_service_info){
+		.replayed = s->replayed,
+		.inputs = s->inputs,
+		.batches = s->batches,
+		.checkpoints = s->checkpoints,
+		.mounts = s->calls.nr,
+	};
+	fsd_info(s->fsd, &info->fsd);
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Plant mistakes in the journal of a file server: its test must find each.
+
+planted_test.py ROOT CC...
+"""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT, CC = pathlib.Path(sys.argv[1]), sys.argv[2:]
+sys.path.insert(0, str(ROOT))
+from tests.support import planted  # noqa: E402
+
+SERVICE, LOG, FILE = "fsd/journal/service.c", "fsd/journal/log.c", "fsd/data/file.c"
+CHECKPOINT, TRANSFER = "fsd/journal/checkpoint.c", "fsd/data/transfer.c"
+
+# (what is wrong, the file, the line, the line with the mistake)
+BUGS = [
+    ("a reply before the log has its request", SERVICE,
+     "rc = fsd_log_append(&s->log, &s->batch);", "rc = 0;"),
+    ("a torn batch counts", LOG,
+     "if (!rc && sum(head, pages.at + sizeof(head)) != head.crc)", "if (0)"),
+    ("a batch of an earlier log counts", LOG, "head->salt == log->salt &&", ""),
+    ("a checkpoint counts before it is written", CHECKPOINT,
+     "rc = write_state(disk, offset + FSD_DISK_PAGE, state);\n\tif (rc)\n\t\treturn rc;", ""),
+    ("a checkpoint overwrites the newest", CHECKPOINT,
+     "layout->checkpoint[generation % 2];", "layout->checkpoint[0];"),
+    ("a call that is repeated runs again", SERVICE,
+     "call = fsd_calls_find(mount, in->number);", "call = NULL;"),
+    ("a checkpoint forgets replies", SERVICE,
+     "int rc = fsd_calls_save(&s->calls, &state);",
+     "struct fsd_calls none = { 0 };\n\tint rc = (fsd_calls_init(&none), "
+     "fsd_calls_save(s->generation ? &none : &s->calls, &state));"),
+    ("a replay moves bytes", SERVICE, "if (s->replays)\n\t\treturn;",
+     "if (s->replays && piece->kind == FSD_DATA_ZERO) { static struct fsd_call c; c.to = NULL; "
+     "uint8_t z[4096] = { 0 }; s->host.disk.write(s->host.disk.arg, "
+     "(piece->volume + s->layout.data) / 4096 * 4096, z, 4096); } if (s->replays) return;"),
+    ("freed blocks are used before the log has them", SERVICE,
+     "return s->has_freed || s->error ?", "return s->error ?"),
+    ("new blocks keep what they held", TRANSFER, "from = start - head;", "from = start;"),
+    ("new blocks keep what they held at their end", TRANSFER,
+     "to = (end + FS_BLOCK - 1) / FS_BLOCK * FS_BLOCK;", "to = end;"),
+    ("a file grows over old bytes", FILE,
+     "zero(fsd, inode, inode->size, size < end ? size : end);", ";"),
+    ("a reply says more than the volume has", SERVICE, "at.volume += s->layout.data;",
+     "at.volume += s->layout.data + FS_BLOCK * (call && call->number % 64 == 63);"),
+]
+
+
+class Planted(unittest.TestCase):
+    def test_each_mistake_is_found(self):
+        with tempfile.TemporaryDirectory() as root:
+            copy = planted.Copy(ROOT, CC, root,
+                                ["fsd", "wire", "core", "include", "tests/fsd/journal"],
+                                [f"-I{root}/include"])
+            sources = [*(copy.root / "fsd").rglob("*.c"),
+                       *(copy.root / "tests/fsd/journal").glob("*.c")]
+            copy.build(sources)
+            libraries = ["-lcmocka", "-lsodium", "-lisal"]
+            clean = copy.link(sources, "clean", *libraries)
+            self.assertEqual(planted.run_within(120, str(clean)).returncode, 0)
+            for what, name, line, mistake in BUGS:
+                with self.subTest(what):
+                    self.assertIn(line, (copy.root / name).read_text())
+                    with copy.bug(name, line, mistake):
+                        program = copy.link(sources, "planted", *libraries)
+                        found = planted.run_within(120, str(program))
+                    self.assertNotEqual(found.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
