@@ -7,6 +7,7 @@
 #include "apps/common/table.h"
 #include "apps/pool/pool.h"
 #include "core/pool/coordinator.h"
+#include "fsd/journal/layout.h"
 #include "lib/base/clock.h"
 #include "lib/pool/codec.h"
 
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #define PAGE 4096u
+#define FILES_MIN FSD_LAYOUT_BYTES_MIN
 #define EXTENT (4u << 20)
 #define EXTENT_MIN (64u << 10)
 #define EXTENT_MAX (1u << 30)
@@ -27,7 +29,7 @@
 struct volume_options {
 	const char *scheme;
 	uint64_t extent;
-	bool json;
+	bool json, is_files;
 };
 
 static const struct cmdline_option create_options[] = {
@@ -35,6 +37,8 @@ static const struct cmdline_option create_options[] = {
 	  "copies=N, 1 to 4, or code=K+R: K parts of data and R that may\n"
 	  "be lost; default copies=2",
 	  CMDLINE_TEXT(struct volume_options, scheme) },
+	{ "files", 0, NULL, "for 'weir mount': a donor serves its files",
+	  CMDLINE_FLAG(struct volume_options, is_files) },
 	{ "extent", 0, "SIZE", "bytes that lie together at one group; default 4M",
 	  CMDLINE_SIZE(struct volume_options, extent, EXTENT_MIN, EXTENT_MAX) },
 	CMDLINE_JSON(struct volume_options, json),
@@ -156,6 +160,12 @@ static void print_volume_json(struct json *json, const struct weir_pool_map *map
 	json_boolean(json, "open", volume->holder && !volume->is_rebuilding);
 	json_boolean(json, "rebuilding", volume->is_rebuilding);
 	json_boolean(json, "blank", volume->is_blank);
+	json_boolean(json, "files", volume->is_files);
+	if (volume->is_files)
+		json_boolean(json, "mounted",
+			     weir_pool_map_is_served(volume) && volume->is_mounted);
+	if (weir_pool_map_is_served(volume))
+		json_string(json, "server", volume->server);
 }
 
 static int create_volume(const char *cmd, const struct volume_options *options,
@@ -197,11 +207,17 @@ static int parse_volume(const char *cmd, const struct volume_options *options, c
 					". _ - :", name);
 	if (size_parse(size, &volume->bytes) || !volume->bytes || volume->bytes % PAGE)
 		return usage_error(cmd, "%s: expected a multiple of 4096 bytes", size);
+	if (options->is_files && volume->bytes < FILES_MIN)
+		return usage_error(cmd, "%s: a volume of files has at least %s", size,
+				   size_format(FILES_MIN).text);
+	if (options->is_files && volume->scheme.data != 1)
+		return usage_error(cmd, "--files: files need copies yet, not %s", options->scheme);
 	if (options->extent & (options->extent - 1))
 		return usage_error(cmd, "--extent: expected a power of two");
 	snprintf(volume->name, sizeof(volume->name), "%s", name);
 	volume->extent_bytes = options->extent;
 	volume->is_blank = true;
+	volume->is_files = options->is_files;
 	return EXIT_OK;
 }
 
@@ -248,6 +264,10 @@ static const char *volume_state(const struct weir_pool_map *map,
 		return "waits for donors";
 	if (volume->is_rebuilding)
 		return "rebuilding";
+	if (volume->is_files && volume->holder)
+		return !weir_pool_map_is_served(volume) ? "opening" :
+		       volume->is_mounted		   ? "mounted" :
+							     "served";
 	return volume->holder ? "open" : volume->is_blank ? "empty" : "closed";
 }
 
@@ -303,11 +323,13 @@ static int remove_volume(const char *cmd, struct pool_session *session, const ch
 	if (!volume)
 		return failure(cmd, "pool %s has no volume %s: see 'weir pool volume list'",
 			       session->map->name, name);
+	if (weir_pool_map_is_served(volume) && volume->is_mounted)
+		return failure(cmd, "volume %s is mounted: unmount it first", name);
 	snprintf(key, sizeof(key), "volume/%s", name);
 	snprintf(holder, sizeof(holder), "holder/%s", name);
 	put.expected = volume->stored;
-	/* The guard: nobody has the volume open. A donor that rebuilds it gives way. */
-	put.guard_version = volume->is_rebuilding ? volume->holder : 0;
+	/* The guard: nobody has the volume open. Donors that rebuild or serve it give way. */
+	put.guard_version = volume->is_rebuilding || volume->is_files ? volume->holder : 0;
 	rc = weir_pool_store_put(store, &put, NULL, &error);
 	if (rc == -EAGAIN)
 		return failure(cmd, "volume %s: a client has it open, or has just opened it", name);

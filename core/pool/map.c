@@ -134,6 +134,31 @@ const struct weir_pool_volume *weir_pool_map_volume(const struct weir_pool_map *
 	return NULL;
 }
 
+bool weir_pool_map_is_served(const struct weir_pool_volume *volume)
+{
+	return volume->is_files && volume->holder && volume->server_claim == volume->holder;
+}
+
+bool weir_pool_map_is_abandoned(const struct weir_pool_map *map,
+				const struct weir_pool_volume *volume)
+{
+	const struct weir_pool_donor *donor;
+	uint16_t index;
+
+	if (!volume->is_files || volume->is_rebuilding || !volume->holder)
+		return false;
+	if (volume->suspect == volume->holder)
+		return true;
+	if (!weir_pool_map_is_served(volume))
+		return false; /* the server is on its way */
+	index = weir_pool_map_donor(map, volume->server);
+	if (index == WEIR_POOL_NO_DONOR)
+		return true;
+	donor = &map->donor[index];
+	return donor->incarnation != volume->server_incarnation ||
+	       donor->failed == volume->server_incarnation;
+}
+
 const struct weir_pool_table *weir_pool_map_table(const struct weir_pool_map *map,
 						  struct weir_pool_scheme scheme)
 {

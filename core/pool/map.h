@@ -11,6 +11,8 @@
  *	synced/VOLUME		members that have all data of the volume
  *	holder/VOLUME		the client that has the volume open, or the donor that rebuilds it
  *	progress/VOLUME		how much of the volume new members have
+ *	server/VOLUME		the donor that serves the files of the volume, and has it open
+ *	suspect/VOLUME		a mount that does not reach this server
  *	table/SCHEME		which groups are the table of a scheme
  *	leader			the donor that runs the coordinator
  *
@@ -162,6 +164,11 @@ struct weir_pool_donor {
  * @is_rebuilding: the claim is a donor's, which gives way to a client
  * @progress: percent of its data that new members have, while somebody fills them
  * @filled: index of the donor whose places are filled, or WEIR_POOL_NO_DONOR: all
+ * @is_files: it holds files: only a donor that serves them may open it
+ * @is_mounted: the server of its files has mounts
+ * @address: where the server of its files listens; empty: there is none
+ * @server, @server_incarnation: that donor; @server_claim: version of its claim when it said so
+ * @suspect: version of the claim of a server that a mount does not reach; 0: none
  */
 struct weir_pool_volume {
 	char name[WEIR_POOL_NAME_MAX];
@@ -171,6 +178,9 @@ struct weir_pool_volume {
 	uint8_t progress;
 	uint16_t filled;
 	uint64_t holder;
+	bool is_files, is_mounted;
+	char address[WEIR_POOL_NAME_MAX], server[WEIR_POOL_NAME_MAX];
+	uint64_t server_incarnation, server_claim, suspect;
 };
 
 /**
@@ -235,6 +245,16 @@ uint16_t weir_pool_map_add_donor(struct weir_pool_map *map, const char *id);
 /* Return: the volume of this name, or NULL. */
 const struct weir_pool_volume *weir_pool_map_volume(const struct weir_pool_map *map,
 						    const char *name);
+
+/*
+ * Return: whether another donor may serve the files of a volume although one has claimed it: that
+ * one has ended or been reported, or a mount does not reach it.
+ */
+bool weir_pool_map_is_abandoned(const struct weir_pool_map *map,
+				const struct weir_pool_volume *volume);
+
+/* Return: whether mounts can use the files of a volume at @volume->address. */
+bool weir_pool_map_is_served(const struct weir_pool_volume *volume);
 
 /* Return: the table of a scheme, or NULL. */
 const struct weir_pool_table *weir_pool_map_table(const struct weir_pool_map *map,

@@ -113,7 +113,8 @@ struct weir_volume_options {
  *	-EAGAIN  the pool has too few donors, or no coordinator yet;
  *	-ETIMEDOUT  a group waits for a donor, and nothing has changed for three leases;
  *	-EIO     a group of the pool has lost its data;
- *	-EOPNOTSUPP  the volume's scheme is a code, which cannot be opened yet;
+ *	-EOPNOTSUPP  the volume's scheme is a code, which cannot be opened yet; or the volume holds
+ *	        files, which 'weir mount' opens;
  *	or as weir_session_open() if a donor cannot be reached.
  */
 int weir_volume_open(const struct weir_volume_options *options, struct weir_volume **volume,

@@ -22,7 +22,8 @@
  * @volume: the open volume, or empty
  * @lease: of the claim on @volume; @epoch: version of the claim's key when it was
  *	made, @claimed: now; @opened: version of the volume's key since then
- * @rebuilds: the claim is a donor's; @was_blank: the volume had no data when it was opened
+ * @rebuilds: the claim is a donor's that rebuilds; @serves: a donor's that serves files;
+ *	@was_blank: the volume had no data when it was opened
  * @scratch: a map that is being read
  * @attempts: to reach the store, since a read succeeded
  */
@@ -31,7 +32,7 @@ struct weir_pool_client {
 	char volume[WEIR_POOL_NAME_MAX];
 	uint64_t lease, epoch, claimed, opened;
 	uint32_t lease_ms;
-	bool rebuilds, was_blank;
+	bool rebuilds, serves, was_blank;
 	struct weir_pool_map scratch;
 	struct weir_reconnect attempts;
 };
@@ -294,6 +295,16 @@ static int put_holder(struct weir_pool_client *client, const char *volume, uint6
 	return rc;
 }
 
+/* Whether a claim that stands gives way. */
+static bool gives_way(const struct weir_pool_client *client, const struct weir_pool_map *map,
+		      const struct weir_pool_volume *volume)
+{
+	if (client->rebuilds)
+		return false;
+	return volume->is_rebuilding ||
+	       (client->serves && weir_pool_map_is_abandoned(map, volume));
+}
+
 static int refuse_second(const char *volume, uint32_t lease_ms, struct weir_error *error)
 {
 	return weir_error_set(error, -EBUSY,
@@ -318,7 +329,7 @@ static int claim(struct weir_pool_client *client, const char *name, struct weir_
 		if (!volume)
 			return weir_error_set(error, -ENOENT, "volume %s has just been removed",
 					      name);
-		if (volume->holder && (client->rebuilds || !volume->is_rebuilding))
+		if (volume->holder && !gives_way(client, map, volume))
 			break;
 		rc = put_holder(client, name, volume->holder, 0, error);
 		client->epoch = client->claimed;
@@ -366,6 +377,13 @@ static int open_volume(struct weir_pool_client *client, const char *name,
 		return weir_error_set(error, -ENOENT,
 				      "pool %s has no volume %s: see 'weir pool volume list'",
 				      map->name, name);
+	if (!client->rebuilds && volume->is_files != client->serves)
+		return weir_error_set(error, -EOPNOTSUPP,
+				      volume->is_files ?
+					      "volume %s holds files: use 'weir mount'" :
+					      "volume %s holds no files: 'weir pool volume create "
+					      "--files' makes one that does",
+				      name);
 	if (!weir_pool_map_is_ready(map, volume->scheme))
 		return weir_error_set(error, -EAGAIN,
 				      "volume %s of pool %s: its groups are not made yet: are "
@@ -409,7 +427,15 @@ static int begin_open(struct weir_pool_client *client, const char *volume,
 int weir_pool_client_open_volume(struct weir_pool_client *client, const char *volume,
 				 struct weir_pool_map *map, struct weir_error *error)
 {
+	client->rebuilds = client->serves = false;
+	return begin_open(client, volume, map, error);
+}
+
+int weir_pool_client_open_files(struct weir_pool_client *client, const char *volume,
+				struct weir_pool_map *map, struct weir_error *error)
+{
 	client->rebuilds = false;
+	client->serves = true;
 	return begin_open(client, volume, map, error);
 }
 
@@ -417,7 +443,48 @@ int weir_pool_client_open_rebuild(struct weir_pool_client *client, const char *v
 				  struct weir_pool_map *map, struct weir_error *error)
 {
 	client->rebuilds = true;
+	client->serves = false;
 	return begin_open(client, volume, map, error);
+}
+
+int weir_pool_client_publish(struct weir_pool_client *client,
+			     const struct weir_pool_volume *volume, uint64_t lease,
+			     struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], guard[WEIR_POOL_NAME_MAX + 16];
+	char *value = weir_pool_codec_server(volume);
+	struct weir_pool_put put = { .key = key, .value = value, .guard = guard, .lease = lease,
+				     .expected = WEIR_POOL_ANY_VERSION,
+				     .guard_version = volume->server_claim };
+	int rc;
+
+	if (!value)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	snprintf(key, sizeof(key), "server/%s", volume->name);
+	snprintf(guard, sizeof(guard), "holder/%s", volume->name);
+	rc = weir_pool_store_put(client->store, &put, NULL, error);
+	free(value);
+	return rc;
+}
+
+int weir_pool_client_suspect(struct weir_pool_client *client, const char *volume,
+			     uint64_t claimed, struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], guard[WEIR_POOL_NAME_MAX + 16], self[64], *value;
+	struct weir_pool_put put = { .key = key, .guard = guard, .guard_version = claimed,
+				     .expected = WEIR_POOL_ANY_VERSION };
+	int rc;
+
+	name_self(self, sizeof(self));
+	value = weir_pool_codec_suspect(claimed, self);
+	if (!value)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	put.value = value;
+	snprintf(key, sizeof(key), "suspect/%s", volume);
+	snprintf(guard, sizeof(guard), "holder/%s", volume);
+	rc = weir_pool_store_put(client->store, &put, NULL, error);
+	free(value);
+	return rc;
 }
 
 bool weir_pool_client_was_blank(const struct weir_pool_client *client)

@@ -115,6 +115,32 @@ int weir_pool_client_open_volume(struct weir_pool_client *client, const char *vo
 int weir_pool_client_open_rebuild(struct weir_pool_client *client, const char *volume,
 				  struct weir_pool_map *map, struct weir_error *error);
 
+/*
+ * The same for a donor that serves the files of the volume: it may take over from another, see
+ * weir_pool_map_is_abandoned(). The two calls above refuse such a volume, and this refuses any
+ * other: -EOPNOTSUPP.
+ */
+int weir_pool_client_open_files(struct weir_pool_client *client, const char *volume,
+				struct weir_pool_map *map, struct weir_error *error);
+
+/**
+ * weir_pool_client_publish() - show where the files of a volume are served
+ * @client: any client of the pool
+ * @volume: name, address, server, server_incarnation and is_mounted, as mounts shall see them;
+ *	server_claim: version of the claim's key
+ * @lease: of the claim
+ * @error: may be NULL
+ *
+ * Return: 0; -EAGAIN or -ESTALE the claim is another now.
+ */
+int weir_pool_client_publish(struct weir_pool_client *client,
+			     const struct weir_pool_volume *volume, uint64_t lease,
+			     struct weir_error *error);
+
+/* A mount does not reach the server of @volume, which has @claimed it: another donor may. */
+int weir_pool_client_suspect(struct weir_pool_client *client, const char *volume,
+			     uint64_t claimed, struct weir_error *error);
+
 /* Return: whether no client had opened the volume before, so that it had no data. */
 bool weir_pool_client_was_blank(const struct weir_pool_client *client);
 

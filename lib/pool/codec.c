@@ -179,7 +179,7 @@ static int read_volume(struct codec *c, const struct weir_pool_key *key, const c
 {
 	struct weir_pool_volume *volume = &c->map->volume[c->map->nr_volumes];
 	char scheme[WEIR_POOL_NAME_MAX];
-	struct json_object *blank;
+	struct json_object *blank, *files;
 
 	if (c->map->nr_volumes == WEIR_POOL_VOLUMES_MAX)
 		return full(c, "volumes");
@@ -194,6 +194,8 @@ static int read_volume(struct codec *c, const struct weir_pool_key *key, const c
 	volume->filled = WEIR_POOL_NO_DONOR;
 	volume->is_blank = json_object_object_get_ex(value, "blank", &blank) &&
 			   json_object_get_boolean(blank);
+	volume->is_files = json_object_object_get_ex(value, "files", &files) &&
+			   json_object_get_boolean(files);
 	if (!volume->bytes || !volume->extent_bytes)
 		return damaged(c, key->key);
 	c->map->nr_volumes++;
@@ -234,6 +236,35 @@ static int read_progress(struct codec *c, const struct weir_pool_key *key, const
 	volume->progress = (uint8_t)percent;
 	if (weir_pool_value_name(value, "donor", donor))
 		volume->filled = weir_pool_map_add_donor(c->map, donor);
+	return 0;
+}
+
+static int read_server(struct codec *c, const struct weir_pool_key *key, const char *name,
+		       struct json_object *value)
+{
+	struct weir_pool_volume *volume = volume_of(c, name);
+	struct json_object *mounted;
+
+	if (!volume)
+		return 0;
+	volume->server_incarnation = weir_pool_value_hex(value, "incarnation");
+	volume->server_claim = weir_pool_value_uint(value, "claim");
+	volume->is_mounted = json_object_object_get_ex(value, "mounted", &mounted) &&
+			     json_object_get_boolean(mounted);
+	if (!weir_pool_value_name(value, "donor", volume->server) ||
+	    !weir_pool_value_name(value, "address", volume->address))
+		return damaged(c, key->key);
+	return 0;
+}
+
+static int read_suspect(struct codec *c, const struct weir_pool_key *key, const char *name,
+			struct json_object *value)
+{
+	struct weir_pool_volume *volume = volume_of(c, name);
+
+	(void)key;
+	if (volume)
+		volume->suspect = weir_pool_value_uint(value, "claim");
 	return 0;
 }
 
@@ -296,6 +327,7 @@ static const struct {
 	{ "failed/", read_failed },  { "table/", read_table },	 { "group/", read_group },
 	{ "volume/", read_volume },  { "holder/", read_holder }, { "synced/", read_synced },
 	{ "leader", read_leader },   { "progress/", read_progress },
+	{ "server/", read_server },  { "suspect/", read_suspect },
 };
 
 static int read_kind(struct codec *c, const char *prefix, codec_fn *read)

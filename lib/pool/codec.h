@@ -28,6 +28,10 @@ char *weir_pool_codec_volume(const struct weir_pool_volume *volume);
 /* Of the leader: {"donor"}. Of a report that a donor failed: {"incarnation", "by"}. */
 char *weir_pool_codec_leader(const char *donor);
 char *weir_pool_codec_failed(uint64_t incarnation, const char *by);
+/* Of a server of files: {"donor", "incarnation", "address", "claim",
+ * "mounted"}. Of a mount that does not reach it: {"claim", "by"} */
+char *weir_pool_codec_server(const struct weir_pool_volume *volume);
+char *weir_pool_codec_suspect(uint64_t claim, const char *by);
 /* Of a claim: {"by", "rebuilds"}. Of progress: {"percent", "donor"}; @donor: may be NULL */
 char *weir_pool_codec_holder(const char *by, bool rebuilds);
 char *weir_pool_codec_progress(unsigned int percent, const char *donor);

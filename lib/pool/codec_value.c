@@ -139,6 +139,8 @@ char *weir_pool_codec_volume(const struct weir_pool_volume *volume)
 	add_uint(object, "extent_bytes", volume->extent_bytes);
 	add_text(object, "scheme", weir_pool_scheme_format(volume->scheme).text);
 	json_object_object_add(object, "blank", json_object_new_boolean(volume->is_blank));
+	if (volume->is_files)
+		json_object_object_add(object, "files", json_object_new_boolean(true));
 	return text_of(object);
 }
 
@@ -165,6 +167,27 @@ char *weir_pool_codec_holder(const char *by, bool rebuilds)
 
 	add_text(object, "by", by);
 	json_object_object_add(object, "rebuilds", json_object_new_boolean(rebuilds));
+	return text_of(object);
+}
+
+char *weir_pool_codec_server(const struct weir_pool_volume *volume)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_text(object, "donor", volume->server);
+	add_hex(object, "incarnation", volume->server_incarnation);
+	add_text(object, "address", volume->address);
+	add_uint(object, "claim", volume->server_claim);
+	json_object_object_add(object, "mounted", json_object_new_boolean(volume->is_mounted));
+	return text_of(object);
+}
+
+char *weir_pool_codec_suspect(uint64_t claim, const char *by)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_uint(object, "claim", claim);
+	add_text(object, "by", by);
 	return text_of(object);
 }
 

@@ -295,6 +295,16 @@ static int split_name(const char *text, char *pool, size_t size, const char **vo
 	return 0;
 }
 
+typedef int open_fn(struct weir_pool_client *client, const char *volume,
+		    struct weir_pool_map *map, struct weir_error *error);
+
+static open_fn *open_claim(const struct weir_volume *v)
+{
+	if (v->rebuild)
+		return weir_pool_client_open_rebuild;
+	return v->is_files ? weir_pool_client_open_files : weir_pool_client_open_volume;
+}
+
 static int claim(struct weir_volume *v, struct weir_error *error)
 {
 	struct weir_volume_pool *p = v->pool;
@@ -307,10 +317,7 @@ static int claim(struct weir_volume *v, struct weir_error *error)
 	if (!rc)
 		rc = weir_pool_client_open(pool, &p->reporter, error);
 	if (!rc)
-		rc = v->rebuild ? weir_pool_client_open_rebuild(p->client, volume, p->scratch,
-								error) :
-				  weir_pool_client_open_volume(p->client, volume, p->scratch,
-							       error);
+		rc = open_claim(v)(p->client, volume, p->scratch, error);
 	if (rc)
 		return rc;
 	snprintf(p->name, sizeof(p->name), "%s", volume);
@@ -470,6 +477,14 @@ int weir_volume_pool_wait_open(struct weir_volume *v, struct weir_error *error)
 			weir_volume_sleep(&p->changed, seen, weir_now_ns() + LOOK_NS);
 	}
 	return rc;
+}
+
+void weir_volume_pool_claim(struct weir_volume *v, uint64_t *lease, uint64_t *claimed)
+{
+	weir_volume_lock(v);
+	*lease = v->pool->lease;
+	*claimed = v->pool->claimed;
+	weir_volume_unlock(v);
 }
 
 void weir_volume_pool_close(struct weir_volume *v)

@@ -93,6 +93,9 @@ int weir_volume_pool_open(struct weir_volume *v, struct weir_error *error);
 /* Waits until requests may come. Return: 0, or an errno with the reason in @error. */
 int weir_volume_pool_wait_open(struct weir_volume *v, struct weir_error *error);
 
+/* The lease of the claim, and the version of its key, as they are now. */
+void weir_volume_pool_claim(struct weir_volume *v, uint64_t *lease, uint64_t *claimed);
+
 /* Frees all. The claim is over. */
 void weir_volume_pool_close(struct weir_volume *v);
 

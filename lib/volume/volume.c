@@ -192,9 +192,9 @@ static int start_threads(struct weir_volume *v, struct weir_error *error)
 	return rc;
 }
 
-int weir_volume_start(const struct weir_volume_options *given,
-		      const struct weir_volume_rebuild *rebuild, struct weir_volume **volume,
-		      struct weir_error *error)
+static int start_volume(const struct weir_volume_options *given,
+			const struct weir_volume_rebuild *rebuild, bool is_files,
+			struct weir_volume **volume, struct weir_error *error)
 {
 	struct weir_volume_options options = *given;
 	struct weir_volume *v;
@@ -206,6 +206,7 @@ int weir_volume_start(const struct weir_volume_options *given,
 	if (!v)
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	v->rebuild = rebuild;
+	v->is_files = is_files;
 	rc = options.volume ? weir_volume_pool_open(v, error) :
 			      weir_volume_donor_list_open(v, error);
 	if (!rc)
@@ -217,15 +218,19 @@ int weir_volume_start(const struct weir_volume_options *given,
 	return rc;
 }
 
-int weir_volume_open(const struct weir_volume_options *given, struct weir_volume **volume,
-		     struct weir_error *error)
+int weir_volume_start(const struct weir_volume_options *given,
+		      const struct weir_volume_rebuild *rebuild, struct weir_volume **volume,
+		      struct weir_error *error)
 {
-	struct weir_volume_options options;
-	struct weir_volume *v;
-	int rc = weir_sized_in(&options, sizeof(options), given, "weir_volume_options", error);
+	return start_volume(given, rebuild, false, volume, error);
+}
 
-	if (!rc)
-		rc = weir_volume_start(&options, NULL, &v, error);
+static int open_volume(const struct weir_volume_options *given, bool is_files,
+		       struct weir_volume **volume, struct weir_error *error)
+{
+	struct weir_volume *v;
+	int rc = start_volume(given, NULL, is_files, &v, error);
+
 	if (rc)
 		return rc;
 	if (v->pool)
@@ -235,6 +240,21 @@ int weir_volume_open(const struct weir_volume_options *given, struct weir_volume
 	else
 		*volume = v;
 	return rc;
+}
+
+int weir_volume_open(const struct weir_volume_options *given, struct weir_volume **volume,
+		     struct weir_error *error)
+{
+	struct weir_volume_options options;
+	int rc = weir_sized_in(&options, sizeof(options), given, "weir_volume_options", error);
+
+	return rc ? rc : open_volume(&options, false, volume, error);
+}
+
+int weir_volume_open_files(const struct weir_volume_options *options,
+			   struct weir_volume **volume, struct weir_error *error)
+{
+	return open_volume(options, true, volume, error);
 }
 
 /* Requests at donors end by their sessions' timeouts. */

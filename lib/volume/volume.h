@@ -139,6 +139,7 @@ struct weir_volume_resync {
  * @options: with the defaults filled in; @device: a copy, which @options points to
  * @layout: where copies lie; @pool: of a mapped volume, or NULL
  * @rebuild: the donor that fills its copies; NULL: a client has opened the volume
+ * @is_files: a donor has opened it, to serve its files
  * @lock: guards all that follows, unless noted. Taken by weir_volume_lock(), or while serving
  * @core: extents and their copies; operations are pushed with the lock held
  * @borrow: whom to ask for memory; of the opening and the maintaining thread, with the lock held
@@ -158,6 +159,7 @@ struct weir_volume {
 	const struct weir_volume_layout *layout;
 	struct weir_volume_pool *pool;
 	const struct weir_volume_rebuild *rebuild;
+	bool is_files;
 	int status;
 	char *device;
 	uint64_t bytes;
@@ -194,6 +196,10 @@ struct weir_volume {
 int weir_volume_start(const struct weir_volume_options *options,
 		      const struct weir_volume_rebuild *rebuild, struct weir_volume **volume,
 		      struct weir_error *error);
+
+/* weir_volume_open() for a donor that serves the files of a volume of a pool. */
+int weir_volume_open_files(const struct weir_volume_options *options,
+			   struct weir_volume **volume, struct weir_error *error);
 
 /* Takes the lock. Context: any thread that may sleep, outside callbacks. */
 static inline void weir_volume_lock(struct weir_volume *v)
