@@ -16,6 +16,7 @@
 #include "apps/serve/donor_keys.h"
 #include "apps/serve/donor_metrics.h"
 #include "apps/serve/donor_page.h"
+#include "apps/serve/files/files.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
@@ -75,6 +76,9 @@ struct serve {
 	struct weir_pool_agent *agent;
 	struct weir_volume_rebuilder *rebuilder;
 	int page; /* for weir top; less than 0: no descriptor */
+	struct file_server_options file_options;
+	struct files *files;
+	char pool_name[WEIR_POOL_NAME_MAX]; /* the donor's */
 };
 
 static bool add_key(const char *path, void *options)
@@ -283,9 +287,12 @@ static void reload_list(struct serve *serve)
 static void close_donor(struct serve *serve)
 {
 	weir_volume_rebuilder_cancel(serve->rebuilder);
-	/* A change of the map, which wakes the rebuilder. */
+	files_cancel(serve->files);
+	/* A change of the map, which wakes both. */
 	weir_pool_agent_stop(serve->agent);
 	serve->agent = NULL;
+	files_close(serve->files);
+	serve->files = NULL;
 	weir_volume_rebuilder_close(serve->rebuilder);
 	serve->rebuilder = NULL;
 	metrics_server_close(serve->metrics_server);
@@ -456,9 +463,30 @@ static int start_rebuilder(struct serve *serve, const struct weir_pool_agent_opt
 	return EXIT_OK;
 }
 
+static int start_files(struct serve *serve, const struct weir_pool_agent_options *agent)
+{
+	struct weir_error error;
+
+	snprintf(serve->pool_name, sizeof(serve->pool_name), "%s", agent->name);
+	serve->file_options = (struct file_server_options){
+		.pool = agent->pool,
+		.donor = serve->pool_name,
+		.listen = serve->address,
+		.device = serve->device,
+		.incarnation = agent->incarnation,
+		.keys = (const struct weir_key *const *)serve->key,
+		.nr_keys = serve->nr_keys,
+		.on_log = log_agent,
+	};
+	if (files_start(&serve->file_options, &serve->files, &error))
+		return failure(serve->cmd, "%s", error.text);
+	return EXIT_OK;
+}
+
 static int join_pool(struct serve *serve)
 {
 	char host[64] = "";
+	int status;
 	struct weir_donor_info info;
 	struct weir_error error;
 	struct weir_pool_agent_options options = {
@@ -480,7 +508,8 @@ static int join_pool(struct serve *serve)
 		return failure(serve->cmd, "%s", error.text);
 	/* The next incarnation listens at the same port. */
 	snprintf(serve->address, sizeof(serve->address), "%s", info.address);
-	return start_rebuilder(serve, &options);
+	status = start_rebuilder(serve, &options);
+	return status ? status : start_files(serve, &options);
 }
 
 /* Opens the donor with all that goes with it. */
