@@ -35,9 +35,12 @@
 #define FUSE_MINOR 229
 
 static const char usage[] =
-	"Usage: weir mount [OPTION...] DONOR MOUNTPOINT\n"
+	"Usage: weir mount [OPTION...] DONOR|POOL/VOLUME MOUNTPOINT\n"
 	"Mounts the memory that 'weir serve' lends at DONOR (host, host:port or [v6]:port) as a\n"
 	"file system on the empty directory MOUNTPOINT, and continues in the background.\n"
+	"POOL/VOLUME is a volume of a pool, made with 'weir pool volume create --files', such as\n"
+	"pool:NAME/VOLUME, file:PATH/VOLUME or etcd:http://HOST:2379/NAME/VOLUME. A dead donor is\n"
+	"a pause then: the mount waits as with --hard.\n"
 	"To unmount: umount MOUNTPOINT\n";
 
 static const struct cmdline_option mount_options[] = {
@@ -65,9 +68,9 @@ const struct cmdline mount_line = {
 	.size = sizeof(struct mount_options),
 	.usage = usage,
 	.options = mount_options,
-	.notes = "The memory is volatile: files are lost when the donor ends. RDMA does not "
-		 "encrypt.\n",
-	.arguments = "DONOR MOUNTPOINT",
+	.notes = "The memory is volatile: files are lost when the donor ends; those of a pool's "
+		 "volume\nwhen the last copy does. RDMA does not encrypt.\n",
+	.arguments = "DONOR|POOL/VOLUME MOUNTPOINT",
 	.arguments_min = 2,
 	.arguments_max = 2,
 };
@@ -199,6 +202,7 @@ int cmd_mount(int argc, char **argv)
 		return status;
 	options.donor = argv[optind];
 	options.mountpoint = argv[optind + 1];
+	options.hard |= link_is_pool(options.donor);
 	status = check_fuse(argv[0]);
 	if (!status)
 		status = mountpoint_check(argv[0], options.mountpoint, mountpoint);

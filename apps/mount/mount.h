@@ -30,6 +30,7 @@
 #include "apps/mount/fuse/operation_time.h"
 #include "apps/mount/donor/sharing.h"
 #include "apps/mount/donor/volume.h"
+#include "apps/mount/pool/link.h"
 
 #define MOUNT_TRANSFER_MAX (1u << 20) /* bytes per read or write; FUSE's own limit */
 struct mount_options {
@@ -50,6 +51,8 @@ struct mount_options {
 struct mount {
 	const struct mount_options *options;
 	struct weir_key *key;
+	bool is_pool; /* @link leads to a pool's volume; else @session and @volume to a donor */
+	struct link link;
 	struct weir_session *session;
 	struct fuse_session *fuse;
 	struct inodes inodes;
@@ -81,6 +84,13 @@ int mount_open(struct mount *m, const struct mount_options *options);
 void mount_wait(struct mount *m);
 /* Completes what is in flight, commits dirty inodes to the donor, and unmounts. */
 void mount_close(struct mount *m);
+
+/* To the terminal, or to the system's log in the background. */
+__attribute__((format(printf, 3, 4)))
+void mount_log(const struct mount *m, int priority, const char *format, ...);
+
+/* No server knows a mount of a pool any more: operations fail from now on. */
+void mount_lost(struct mount *m);
 
 /* Blocks the signals that end a mount. Must be called before any thread is started. */
 void mount_block_signals(void);

@@ -21,8 +21,7 @@
 
 #define READ_AHEAD_KB "4096"
 
-__attribute__((format(printf, 3, 4)))
-static void mount_log(const struct mount *m, int priority, const char *format, ...)
+void mount_log(const struct mount *m, int priority, const char *format, ...)
 {
 	char text[1024];
 	va_list args;
@@ -72,6 +71,28 @@ static void on_down(void *arg, int status)
 		  "unmount it with: umount %s",
 		  m->options->donor, weir_strerror(status), m->options->mountpoint,
 		  m->options->mountpoint);
+}
+
+void mount_lost(struct mount *m)
+{
+	atomic_store(&m->is_down, true);
+	mount_log(m, LOG_ERR,
+		  "%s is lost: every operation on %s fails with EIO from now on; unmount it with: "
+		  "umount %s",
+		  m->options->donor, m->options->mountpoint, m->options->mountpoint);
+}
+
+static int open_link(struct mount *m)
+{
+	const struct mount_options *o = m->options;
+	struct weir_error error;
+
+	if (o->key_path && weir_key_load(o->key_path, &m->key, &error))
+		return failure(o->cmd, "%s", error.text);
+	if (loop_open(m, o->threads, &error))
+		return failure(o->cmd, "%s", error.text);
+	m->is_pool = true;
+	return link_open(&m->link, m, o->donor);
 }
 
 static int open_session(struct mount *m)
@@ -185,7 +206,7 @@ int mount_open(struct mount *m, const struct mount_options *options)
 		operation_time_init(&m->operation_time);
 	if (inodes_init(&m->inodes) || deferred_queue_init(&m->deferred) || sharing_init(&m->share))
 		return failure(options->cmd, "out of memory or descriptors");
-	status = open_session(m);
+	status = link_is_pool(options->donor) ? open_link(m) : open_session(m);
 	if (!status)
 		status = join_donor(m);
 	if (!status)
@@ -256,13 +277,19 @@ void mount_close(struct mount *m)
 	metrics_server_close(m->metrics_server);
 	if (m->fuse)
 		loop_stop(m);
-	if (m->session) {
+	if (m->is_pool)
+		link_stop(&m->link);
+	if (m->session || m->is_pool) {
 		drain_in_flight(m);
 		inodes_commit(m);
 		volume_fini(&m->volume);
-		loop_close(m);
-		weir_session_close(m->session);
 	}
+	if (m->is_pool)
+		link_close(&m->link);
+	if (m->session || m->is_pool)
+		loop_close(m);
+	if (m->session)
+		weir_session_close(m->session);
 	if (m->fuse) {
 		fuse_session_unmount(m->fuse);
 		fuse_session_destroy(m->fuse);

@@ -117,6 +117,33 @@ struct sharing_request sharing_note_request(const struct sharing *share)
 	return (struct sharing_request){ 0 };
 }
 
+/* Of mounts of a pool. */
+struct link_call *link_call(struct link *link, const void *message, size_t length, void *data,
+			    weir_reply_fn *fn, void *arg)
+{
+	(void)link;
+	(void)message;
+	(void)length;
+	(void)data;
+	(void)fn;
+	(void)arg;
+	abort();
+}
+
+int link_call_wait(struct link *link, const void *message, size_t length, void *reply,
+		   size_t reply_max, size_t *reply_length, bool (*goes_on)(void *arg), void *arg)
+{
+	(void)link;
+	(void)message;
+	(void)length;
+	(void)reply;
+	(void)reply_max;
+	(void)reply_length;
+	(void)goes_on;
+	(void)arg;
+	abort();
+}
+
 void sharing_note_reply(struct sharing *share, struct sharing_request request, bool shared)
 {
 	(void)request;

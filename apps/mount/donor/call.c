@@ -86,11 +86,18 @@ int call_wait(struct mount *m, fuse_req_t req, const void *message, size_t lengt
 	struct patience patience = { .mount = m, .req = req };
 	int rc;
 
+	if (!m->fuse)
+		patience.mount_ns = weir_now_ns() + MOUNT_NS;
+	if (m->is_pool) {
+		rc = link_call_wait(&m->link, message, length, reply->bytes, sizeof(reply->bytes),
+				    &reply->length, goes_on, &patience);
+		if (patience.waits)
+			loop_wait_end(m);
+		return rc;
+	}
 	if (m->fuse && !m->options->hard)
 		return weir_call(m->session, message, length, reply->bytes, sizeof(reply->bytes),
 				 &reply->length);
-	if (!m->fuse)
-		patience.mount_ns = weir_now_ns() + MOUNT_NS;
 	rc = weir_call_while(m->session, message, length, reply->bytes, sizeof(reply->bytes),
 			     &reply->length, goes_on, &patience);
 	if (patience.waits)
@@ -128,6 +135,8 @@ int call_attr(struct mount *m, const struct donor_message *q, struct wire_fs_att
 int call_later(struct mount *m, const void *message, size_t length, uint64_t timeout_ns,
 	       weir_reply_fn *fn, void *arg)
 {
+	if (m->is_pool)
+		return link_call(&m->link, message, length, NULL, fn, arg) ? 0 : -EIO;
 	return weir_call_async(m->session, message, length, timeout_ns, fn, arg) ? -EIO : 0;
 }
 

@@ -168,7 +168,7 @@ static void finish_io(struct io *io, int rc)
 	struct mount *m = io->mount;
 	const uint64_t ino = io->inode->ino;
 
-	if (!rc && io->write)
+	if (!rc && io->write && !m->is_pool)
 		inode_wrote(io->inode, io->offset + io->length, io->length);
 	inode_leave(io->inode);
 	affinity_io_end(&m->caller);
@@ -186,12 +186,53 @@ static void finish_io(struct io *io, int rc)
 	mount_end(m);
 }
 
+static void transferred(void *arg, int status, const void *reply, size_t length)
+{
+	struct wire_fs_transferred out;
+	struct io *io = arg;
+
+	status = call_status(status, reply, length, sizeof(out) - sizeof(out.reply));
+	if (!status) {
+		memcpy(&out, reply, sizeof(out));
+		if (io->write)
+			inode_stored(io->inode, &out.attr);
+		else
+			io->length = out.length < io->length ? out.length : io->length;
+	}
+	finish_io(io, status);
+}
+
+/* The server of a pool's volume finds the place of the bytes, and the end of the file. */
+static void run_at_server(struct io *io)
+{
+	struct wire_fs_transfer transfer = {
+		.head = { .op = io->write ? FS_WRITE : FS_READ, .ino = io->inode->ino },
+		.length = (uint32_t)io->length,
+	};
+
+	if (io->write) {
+		pthread_mutex_lock(&io->inode->lock);
+		(void)begin_io(io);
+		pthread_mutex_unlock(&io->inode->lock);
+	}
+	transfer.offset = io->offset;
+	if (!io->length)
+		finish_io(io, 0);
+	else if (!link_call(&io->mount->link, &transfer, sizeof(transfer), io->buffer->data,
+			    transferred, io))
+		finish_io(io, -EIO);
+}
+
 void io_run(struct io *io)
 {
 	struct io_piece pieces[PIECES_MAX];
 	enum io_step step;
 	unsigned int nr;
 
+	if (io->mount->is_pool) {
+		run_at_server(io);
+		return;
+	}
 	do {
 		step = atomic_load(&io->status) ? STEP_END : plan_pieces(io, pieces, &nr);
 		if (step == STEP_ASK || step == STEP_ASK_VOLUME)

@@ -2,28 +2,44 @@
 #include <errno.h>
 #include <linux/fuse.h>
 #include <signal.h>
+#include <stdlib.h>
 
 #include "apps/mount/mount.h"
+#include "lib/base/error.h"
 
 /* FUSE's headers before the payload of a write: struct fuse_in_header, struct fuse_write_in. */
 #define FUSE_HEADERS 80u
 /* libfuse reads up to a page more than the largest write. */
 #define BUFFER_BYTES (BUFFER_PAGE + MOUNT_TRANSFER_MAX + BUFFER_PAGE)
-/* Maximum of concurrent transfers. Beyond that, threads wait for a buffer before they receive. */
-#define TRANSFERS_MAX 40u
 
 static __thread struct buffer *current;
 
+static int make_spares(struct loop *loop, unsigned int count, struct weir_error *error)
+{
+	sem_init(&loop->nr_spares, 0, 0);
+	loop->arena = aligned_alloc(BUFFER_PAGE, (size_t)count * BUFFER_BYTES);
+	if (!loop->arena)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	for (unsigned int i = 0; i < count; i++) {
+		loop->spare[i] = (struct buffer *)(loop->arena + (size_t)i * BUFFER_BYTES);
+		sem_post(&loop->nr_spares);
+	}
+	loop->spares = count;
+	return 0;
+}
+
 int loop_open(struct mount *m, unsigned int threads, struct weir_error *error)
 {
-	int rc = weir_pool_create(m->session, BUFFER_BYTES, threads + 1 + TRANSFERS_MAX,
-				  &m->loop.pool, error);
+	unsigned int count = threads + 1 + TRANSFERS_MAX;
+	int rc;
 
-	if (rc)
-		return rc;
 	pthread_mutex_init(&m->loop.lock, NULL);
-	m->loop.memory = weir_pool_memory(m->loop.pool);
-	return 0;
+	if (!m->session)
+		return make_spares(&m->loop, count, error);
+	rc = weir_pool_create(m->session, BUFFER_BYTES, count, &m->loop.pool, error);
+	if (!rc)
+		m->loop.memory = weir_pool_memory(m->loop.pool);
+	return rc;
 }
 
 void loop_close(struct mount *m)
@@ -31,6 +47,22 @@ void loop_close(struct mount *m)
 	if (m->loop.pool)
 		weir_pool_destroy(m->loop.pool);
 	m->loop.pool = NULL;
+	free(m->loop.arena);
+	m->loop.arena = NULL;
+}
+
+static struct buffer *take_buffer(struct loop *loop)
+{
+	struct buffer *buffer;
+
+	if (loop->pool)
+		return weir_pool_get_wait(loop->pool);
+	while (sem_wait(&loop->nr_spares))
+		;
+	pthread_mutex_lock(&loop->lock);
+	buffer = loop->spare[--loop->spares];
+	pthread_mutex_unlock(&loop->lock);
+	return buffer;
 }
 
 struct buffer *buffer_claim(void)
@@ -43,7 +75,16 @@ struct buffer *buffer_claim(void)
 
 void buffer_put(struct mount *m, struct buffer *buffer)
 {
-	weir_pool_put(m->loop.pool, buffer);
+	struct loop *loop = &m->loop;
+
+	if (loop->pool) {
+		weir_pool_put(loop->pool, buffer);
+		return;
+	}
+	pthread_mutex_lock(&loop->lock);
+	loop->spare[loop->spares++] = buffer;
+	pthread_mutex_unlock(&loop->lock);
+	sem_post(&loop->nr_spares);
 }
 
 /* Receives a request. Returns false when the file system or the loop has ended. */
@@ -53,7 +94,7 @@ static bool receive(struct mount *m, struct fuse_buf *request)
 
 	do {
 		if (!current)
-			current = weir_pool_get_wait(m->loop.pool);
+			current = take_buffer(&m->loop);
 		*request = (struct fuse_buf){ .mem = current->data - FUSE_HEADERS };
 		length = fuse_session_receive_buf(m->fuse, request);
 	} while (length == -EINTR && !fuse_session_exited(m->fuse));

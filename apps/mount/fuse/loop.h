@@ -2,10 +2,10 @@
 /*
  * The threads that receive the kernel's requests, and their buffers.
  *
- * Buffers are registered with the session, and data stays in the buffer of its request. The NIC
- * reads a write's payload from the buffer and writes a read's data into the buffer; the kernel
- * copies to and from it. A transfer that continues after the receiving thread's turn claims the
- * buffer, and the thread takes another.
+ * Buffers are registered with the session, if there is one for all of the mount, and data stays
+ * in the buffer of its request. The NIC reads a write's payload from the buffer and writes a
+ * read's data into the buffer; the kernel copies to and from it. A transfer that continues after
+ * the receiving thread's turn claims the buffer, and the thread takes another.
  *
  * A buffer has an extra page in front of the payload. The page holds the transfer's state, and
  * FUSE's two headers end where the payload begins, so a write's payload is page-aligned.
@@ -14,6 +14,7 @@
 #define WEIR_APPS_MOUNT_FUSE_LOOP_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +26,8 @@ struct weir_error;
 
 #define LOOP_THREADS_MAX 64u
 #define BUFFER_PAGE 4096u
+/* Maximum of concurrent transfers. Beyond that, threads wait for a buffer before they receive. */
+#define TRANSFERS_MAX 40u
 
 struct buffer {
 	_Alignas(64) char head[BUFFER_PAGE];
@@ -34,7 +37,12 @@ struct buffer {
 struct loop {
 	struct weir_pool *pool;
 	struct weir_memory *memory; /* contains the pool's buffers */
-	pthread_mutex_t lock; /* held while threads are added */
+	/* without a session that lasts as long as the mount, buffers are not registered: */
+	char *arena; /* contains all buffers */
+	struct buffer *spare[LOOP_THREADS_MAX + 1 + TRANSFERS_MAX];
+	unsigned int spares; /* buffers that are free */
+	sem_t nr_spares;
+	pthread_mutex_t lock; /* held while threads are added; guards the spare buffers */
 	pthread_t thread[LOOP_THREADS_MAX];
 	atomic_uint threads; /* started, not joined */
 	atomic_uint running;

@@ -103,6 +103,9 @@ struct wire_fs_time inode_changed_now(struct inode *inode);
 /* Notes a write of @length bytes up to @end. */
 void inode_wrote(struct inode *inode, uint64_t end, uint64_t length);
 
+/* A pool's server has stored a write, and says the attributes. */
+void inode_stored(struct inode *inode, const struct wire_fs_attr *attr);
+
 /**
  * inode_commit() - send local changes to the donor, and wait
  * @req: may be interrupted; or NULL

@@ -175,6 +175,14 @@ void inode_wrote(struct inode *inode, uint64_t end, uint64_t length)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+void inode_stored(struct inode *inode, const struct wire_fs_attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	advance_kernel(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+	inode_learn(inode, attr);
+}
+
 /* Return: true if there are changes to send; the caller then owes a commit_end(). */
 static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit)
 {

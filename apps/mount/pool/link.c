@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/mount/pool/link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <weir/region.h>
+#include <weir/session.h>
+
+#include "apps/common/cmd.h"
+#include "apps/mount/mount.h"
+#include "lib/base/clock.h"
+#include "lib/base/thread.h"
+#include "lib/pool/client.h"
+
+#define SESSION_NS (2 * WEIR_NS_PER_S) /* a server that is silent for so long is suspected */
+#define LOOK_MS 200u /* at the map, while there is no server */
+#define SAY_NS (3 * WEIR_NS_PER_S) /* a longer pause is worth a message */
+#define OPEN_NS (60 * WEIR_NS_PER_S) /* for the first server */
+#define REFUSALS_MAX 3u /* of the key */
+#define SLOT_BYTES (FS_TRANSFER_MAX + 2 * FS_BLOCK)
+
+bool link_is_pool(const char *donor)
+{
+	return !strncmp(donor, "pool:", 5) || !strncmp(donor, "file:", 5) ||
+	       !strncmp(donor, "etcd:", 5);
+}
+
+void link_break(struct link *link, struct weir_session *session)
+{
+	pthread_mutex_lock(&link->lock);
+	if (link->session == session)
+		link->is_broken = true;
+	pthread_cond_broadcast(&link->changed);
+	pthread_mutex_unlock(&link->lock);
+}
+
+void link_lose(struct link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	link->state = LINK_LOST;
+	pthread_cond_broadcast(&link->changed);
+	pthread_mutex_unlock(&link->lock);
+}
+
+static void on_down(void *arg, int status)
+{
+	struct link *link = arg;
+
+	(void)status;
+	pthread_mutex_lock(&link->lock);
+	link->is_broken = true;
+	pthread_cond_broadcast(&link->changed);
+	pthread_mutex_unlock(&link->lock);
+}
+
+/* Asks for the staging area. It shows, too, that the server is alive. */
+static int attach_staging(struct link *link, struct weir_session *session,
+			  struct weir_region **staging)
+{
+	struct {
+		struct wire_fs_call call;
+		struct wire_fs_volume volume;
+	} ask = { .call.mount = link->id, .volume.head.op = FS_VOLUME };
+	struct {
+		struct wire_fs_reply reply;
+		struct wire_fs_chunk chunk;
+	} got = { 0 };
+	struct weir_region_token token;
+	size_t length;
+	int rc = weir_call(session, &ask, sizeof(ask), &got, sizeof(got), &length);
+
+	if (rc)
+		return rc;
+	if (length < sizeof(got.reply) || got.reply.status)
+		return length < sizeof(got.reply) ? -EPROTO : got.reply.status;
+	if (length != sizeof(got) || got.chunk.length < SLOT_BYTES)
+		return -EPROTO;
+	token = (struct weir_region_token){
+		.addr = got.chunk.addr,
+		.length = got.chunk.length,
+		.rkey = got.chunk.rkey,
+	};
+	return weir_region_attach(session, &token, staging);
+}
+
+static int connect_server(struct link *link, const struct weir_pool_volume *volume,
+			  struct weir_error *error)
+{
+	const struct weir_session_options options = {
+		.size = sizeof(options),
+		.device = link->mount->options->device,
+		.key = link->mount->key,
+		.timeout_ns = SESSION_NS,
+		.on_down = on_down,
+		.arg = link,
+	};
+	struct weir_region *staging = NULL;
+	struct weir_session *session;
+	int rc;
+
+	pthread_mutex_lock(&link->lock);
+	link->is_broken = false;
+	pthread_mutex_unlock(&link->lock);
+	rc = weir_session_open(volume->address, &options, &session, error);
+	if (rc)
+		return rc;
+	rc = attach_staging(link, session, &staging);
+	if (rc) {
+		snprintf(error->text, sizeof(error->text), "the server at %s: %s", volume->address,
+			 weir_strerror(rc));
+		weir_session_close(session);
+		return rc;
+	}
+	pthread_mutex_lock(&link->lock);
+	link->session = session;
+	link->staging = staging;
+	link->claim = volume->server_claim;
+	link->slots = (unsigned int)(weir_region_length(staging) / SLOT_BYTES);
+	if (link->slots > LINK_SLOTS_MAX)
+		link->slots = LINK_SLOTS_MAX;
+	link->free_slots = UINT64_MAX >> (64 - link->slots);
+	link_reset_calls(link);
+	if (link->state == LINK_DOWN)
+		link->state = LINK_UP;
+	pthread_cond_broadcast(&link->changed);
+	pthread_mutex_unlock(&link->lock);
+	return 0;
+}
+
+/* Ends the connection: all its calls have had their callbacks afterwards. */
+static void disconnect(struct link *link)
+{
+	struct weir_session *session;
+	struct weir_region *staging;
+
+	pthread_mutex_lock(&link->lock);
+	if (link->state == LINK_UP)
+		link->state = LINK_DOWN;
+	while (link->users)
+		pthread_cond_wait(&link->changed, &link->lock);
+	session = link->session;
+	staging = link->staging;
+	link->session = NULL;
+	link->staging = NULL;
+	pthread_mutex_unlock(&link->lock);
+	if (!session)
+		return;
+	weir_region_close(staging);
+	weir_session_close(session);
+}
+
+/* Sleeps until the connection has an error, or the mount ends. */
+static void await_error(struct link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	while (link->state == LINK_UP && !link->is_broken && !link->stops)
+		pthread_cond_wait(&link->changed, &link->lock);
+	pthread_mutex_unlock(&link->lock);
+}
+
+static bool is_over(struct link *link)
+{
+	bool is_over;
+
+	pthread_mutex_lock(&link->lock);
+	is_over = link->stops || link->state == LINK_LOST ||
+		  (link->ends_ns && weir_now_ns() > link->ends_ns);
+	pthread_mutex_unlock(&link->lock);
+	return is_over;
+}
+
+/* The volume in the map, or NULL with the reason. */
+static const struct weir_pool_volume *find_volume(struct link *link, struct weir_error *error)
+{
+	const struct weir_pool_volume *volume = weir_pool_map_volume(link->map, link->volume);
+
+	if (!volume)
+		snprintf(error->text, sizeof(error->text),
+			 "pool %s has no volume %s: see 'weir pool volume list'", link->map->name,
+			 link->volume);
+	else if (!volume->is_files)
+		snprintf(error->text, sizeof(error->text),
+			 "volume %s holds no files: 'weir pool volume create --files' makes one "
+			 "that does",
+			 link->volume);
+	return volume && volume->is_files ? volume : NULL;
+}
+
+/*
+ * One try to connect. A server that cannot be reached is suspected, so that another donor takes the
+ * volume over; one that refuses the key is not at fault. Return: 0; -EAGAIN no server yet; an
+ * errno.
+ */
+static int try_server(struct link *link, struct weir_error *error)
+{
+	const struct weir_pool_volume *volume;
+	int rc = weir_pool_client_read(link->client, link->map, error);
+
+	if (rc)
+		return rc;
+	volume = find_volume(link, error);
+	if (!volume)
+		return -ENOENT;
+	if (!weir_pool_map_is_served(volume)) {
+		snprintf(error->text, sizeof(error->text), "no donor of pool %s serves volume %s",
+			 link->map->name, link->volume);
+		return -EAGAIN;
+	}
+	rc = connect_server(link, volume, error);
+	if (rc && rc != -EKEYREJECTED && rc != -EACCES && rc != -ENODEV)
+		(void)weir_pool_client_suspect(link->client, link->volume, volume->server_claim,
+					       NULL);
+	return rc;
+}
+
+/* A wait for a map that is out of reach ends at once. */
+static void rest(struct link *link)
+{
+	int rc = weir_pool_client_wait(link->client, link->map, LOOK_MS, NULL);
+
+	if (rc && rc != -ETIMEDOUT)
+		poll(NULL, 0, (int)LOOK_MS);
+}
+
+/* Tries until there is a server, or the mount ends. A long pause is worth two messages. */
+static void find_server(struct link *link)
+{
+	uint64_t start_ns = weir_now_ns();
+	struct weir_error error = { "" };
+	bool has_said = false;
+	int rc = -EAGAIN;
+
+	while (rc && !is_over(link)) {
+		rc = try_server(link, &error);
+		if (rc == -ENOENT)
+			link_lose(link);
+		if (rc && !has_said && weir_now_ns() > start_ns + SAY_NS) {
+			mount_log(link->mount, LOG_WARNING,
+				  "waiting for a donor that serves %s: %s", link->volume,
+				  error.text);
+			has_said = true;
+		}
+		if (rc && !is_over(link))
+			rest(link);
+	}
+	if (!rc && has_said)
+		mount_log(link->mount, LOG_NOTICE, "%s is served again after %llu s",
+			  link->volume, (weir_now_ns() - start_ns) / WEIR_NS_PER_S);
+}
+
+static bool is_up(struct link *link)
+{
+	bool is_up;
+
+	pthread_mutex_lock(&link->lock);
+	is_up = link->state == LINK_UP && !link->stops;
+	pthread_mutex_unlock(&link->lock);
+	return is_up;
+}
+
+static void *keep(void *arg)
+{
+	struct link *link = arg;
+
+	do {
+		await_error(link);
+		disconnect(link);
+		find_server(link);
+		link_begin_calls(link);
+	} while (is_up(link));
+	disconnect(link);
+	if (!link->stops && !link->ends_ns)
+		mount_lost(link->mount);
+	pthread_mutex_lock(&link->lock);
+	link->state = LINK_LOST;
+	link_reset_calls(link);
+	pthread_mutex_unlock(&link->lock);
+	link_fail_calls(link);
+	return NULL;
+}
+
+/* Whether one of the signals that end a mount is pending. */
+static bool is_interrupted(void)
+{
+	sigset_t set;
+
+	return !sigpending(&set) && (sigismember(&set, SIGINT) || sigismember(&set, SIGTERM) ||
+				     sigismember(&set, SIGHUP));
+}
+
+/* Waits for the first server. Return: an exit status. */
+static int await_server(struct link *link)
+{
+	const char *cmd = link->mount->options->cmd;
+	uint64_t start_ns = weir_now_ns();
+	struct weir_error error = { "" };
+	unsigned int refusals = 0;
+	bool has_said = false;
+	int rc;
+
+	while ((rc = try_server(link, &error))) {
+		bool may_come = rc != -ENOENT && rc != -EACCES && rc != -ENODEV &&
+				rc != -EPROTO && rc != -EINVAL;
+
+		/* A server that ends may look like one that refuses the key. */
+		refusals += rc == -EKEYREJECTED;
+		may_come &= refusals < REFUSALS_MAX;
+
+		if (may_come && link->map->stored && !weir_pool_map_count_donors(link->map))
+			return failure(cmd, "pool %s has no donors: start 'weir serve --pool'",
+				       link->map->name);
+		if (!may_come || weir_now_ns() > start_ns + OPEN_NS)
+			return failure(cmd, "%s", error.text);
+		if (is_interrupted())
+			return failure(cmd, "interrupted while waiting: %s", error.text);
+		if (!has_said && weir_now_ns() > start_ns + SAY_NS)
+			fprintf(stderr, "%s: waiting: %s\n", cmd, error.text);
+		has_said |= weir_now_ns() > start_ns + SAY_NS;
+		rest(link);
+	}
+	return EXIT_OK;
+}
+
+/* Splits PLACE/VOLUME. */
+static int split_where(struct link *link, const char *where, char *pool, size_t size)
+{
+	const char *slash = strrchr(where, '/');
+
+	if (!slash || slash == where || (size_t)(slash - where) >= size ||
+	    !weir_pool_map_is_name(slash + 1))
+		return failure(link->mount->options->cmd, "%s: expected POOL/VOLUME", where);
+	snprintf(pool, size, "%.*s", (int)(slash - where), where);
+	snprintf(link->volume, sizeof(link->volume), "%s", slash + 1);
+	return EXIT_OK;
+}
+
+int link_open(struct link *link, struct mount *m, const char *where)
+{
+	struct weir_error error;
+	char pool[1024];
+	int status;
+
+	link->mount = m;
+	pthread_mutex_init(&link->lock, NULL);
+	pthread_cond_init(&link->changed, NULL);
+	TAILQ_INIT(&link->calls);
+	while (!link->id)
+		randombytes_buf(&link->id, sizeof(link->id));
+	link->map = calloc(1, sizeof(*link->map));
+	if (!link->map)
+		return failure(m->options->cmd, "out of memory");
+	status = split_where(link, where, pool, sizeof(pool));
+	if (!status && weir_pool_client_open(pool, &link->client, &error))
+		status = failure(m->options->cmd, "%s", error.text);
+	if (!status)
+		status = await_server(link);
+	if (!status && weir_thread_create(&link->thread, "weir-link", keep, link, &error))
+		status = failure(m->options->cmd, "%s", error.text);
+	link->has_thread = !status;
+	return status;
+}
+
+void link_stop(struct link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	link->ends_ns = weir_now_ns() + link->mount->options->timeout * WEIR_NS_PER_S;
+	pthread_mutex_unlock(&link->lock);
+}
+
+static bool is_in_time(void *arg)
+{
+	return !is_over(arg);
+}
+
+/* Without it the server keeps opens and locks for a while. */
+static void say_goodbye(struct link *link)
+{
+	struct wire_fs_head head = { .op = FS_UNMOUNT };
+	struct wire_fs_reply reply;
+	size_t length;
+
+	(void)link_call_wait(link, &head, sizeof(head), &reply, sizeof(reply), &length, is_in_time,
+			     link);
+}
+
+void link_close(struct link *link)
+{
+	if (link->has_thread)
+		say_goodbye(link);
+	pthread_mutex_lock(&link->lock);
+	link->stops = true;
+	pthread_cond_broadcast(&link->changed);
+	pthread_mutex_unlock(&link->lock);
+	if (link->has_thread)
+		pthread_join(link->thread, NULL);
+	else
+		disconnect(link);
+	weir_pool_client_close(link->client);
+	free(link->map);
+	pthread_cond_destroy(&link->changed);
+	pthread_mutex_destroy(&link->lock);
+}

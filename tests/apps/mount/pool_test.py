@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Mounts of a pool's volume: donors die, sleep and leave, and the mounts see a pause.
+
+  pool_test.py WEIR
+"""
+import errno
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from world import (COMPLAINTS, WEIR, environment, is_mount_point, main, read, stop_process,
+                   until, write)
+
+LEASE = 3
+PATIENCE = 90
+
+
+class Writer(threading.Thread):
+    """Changes files at random, and knows what each must hold."""
+
+    def __init__(self, folder, seed):
+        super().__init__()
+        self.folder, self.random = folder, random.Random(seed)
+        self.files, self.ops, self.error, self.stops = {}, 0, None, False
+        os.mkdir(folder)
+
+    def run(self):
+        try:
+            while not self.stops:
+                self.step()
+                self.ops += 1
+        except OSError as error:
+            self.error = error
+
+    def path(self, number):
+        return os.path.join(self.folder, f"f{number}")
+
+    def step(self):
+        number, kind = self.random.randrange(20), self.random.randrange(6)
+        path = self.path(number)
+        if number not in self.files or kind == 0:
+            data = self.random.randbytes(self.random.choice((0, 90, 5000, 300000)))
+            write(path, data)
+            self.files[number] = bytearray(data)
+        elif kind < 3:
+            self.patch(path, self.files[number])
+        elif kind == 3:
+            other = self.random.randrange(20)
+            os.rename(path, self.path(other))
+            self.files[other] = self.files.pop(number)
+        elif kind == 4:
+            size = self.random.randrange(len(self.files[number]) + 3000)
+            os.truncate(path, size)
+            data = self.files[number][:size]
+            self.files[number] = data + bytes(size - len(data))
+        else:
+            os.unlink(path)
+            del self.files[number]
+
+    def patch(self, path, data):
+        at, more = self.random.randrange(len(data) + 5000), self.random.randbytes(7000)
+        with open(path, "r+b", buffering=0) as file:
+            file.seek(at)
+            file.write(more)
+        data.extend(bytes(max(0, at - len(data))))
+        data[at:at + len(more)] = more
+
+    def end(self):
+        self.stops = True
+        self.join(PATIENCE)
+        return self.error
+
+    def wrong(self, folder=None):
+        """Files that differ from what was written."""
+        folder = folder or self.folder
+        names = set(os.listdir(folder)) ^ {f"f{number}" for number in self.files}
+        return sorted(names) + [number for number, data in self.files.items()
+                                if read(os.path.join(folder, f"f{number}")) != bytes(data)]
+
+
+class Pool(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="weir-pool-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.addCleanup(self.check_logs)
+        self.pool, self.donors, self.mounts = f"file:{self.folder}/p", {}, []
+        self.weir("pool", "create", "--lease", str(LEASE), "--groups", "8", "--replace-after", "2",
+                  self.pool)
+
+    def check_logs(self):
+        for name in os.listdir(self.folder):
+            if "log" in name:
+                with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+                    text = file.read()
+                for complaint in COMPLAINTS:
+                    self.assertEqual(text.count(complaint), 0, text[:6000])
+
+    def run_weir(self, *args):
+        return subprocess.run([WEIR, *args], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=PATIENCE, env=environment())
+
+    def weir(self, *args):
+        done = self.run_weir(*args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def start(self, *names):
+        for name in names:
+            log = open(os.path.join(self.folder, f"log-{name}"), "ab")
+            self.addCleanup(log.close)
+            process = subprocess.Popen(
+                [WEIR, "serve", "--device", "softnic", "--memory", "128M", "--no-reserve",
+                 "--listen", "127.0.0.1:0", "--pool", self.pool, "--name", name, "--domain", name],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.addCleanup(process.stdout.close)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            self.donors[name] = process
+        for name in names:
+            self.assertTrue(self.donors[name].stdout.readline().startswith("ready "))
+
+    def volume(self, name="fs"):
+        for volume in json.loads(self.weir("pool", "volume", "list", "--json", self.pool))[
+                "volumes"]:
+            if volume["volume"] == name:
+                return volume
+        return None
+
+    def server(self):
+        """The donor that serves the files, once there is one."""
+        until(lambda: "server" in self.volume(), PATIENCE)
+        return self.volume()["server"]
+
+    def begin(self):
+        self.start("a", "b", "c", "d")
+        self.weir("pool", "volume", "create", "--files", "--extent", "1M", self.pool, "fs", "32M")
+
+    def mount(self):
+        place = os.path.join(self.folder, f"m{len(self.mounts)}")
+        os.mkdir(place)
+        log = open(place + ".log", "ab")
+        self.addCleanup(log.close)
+        process = subprocess.Popen(
+            [WEIR, "mount", "--device", "softnic", "--foreground", f"{self.pool}/fs", place],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment())
+        self.mounts.append(process)
+        self.addCleanup(self.unmount, process, place)
+        until(lambda: is_mount_point(place) or process.poll() is not None, PATIENCE)
+        self.assertIsNone(process.poll(), self.said(place))
+        return place
+
+    def said(self, place):
+        with open(place + ".log", encoding="utf-8") as file:
+            return file.read()
+
+    def unmount(self, process, place):
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE)
+        if is_mount_point(place):
+            subprocess.run(["fusermount3", "-uz", place], check=False)
+
+    def write_while(self, place, happens):
+        """Changes files before, during and after an event."""
+        writer = Writer(os.path.join(place, "w"), 7)
+        self.addCleanup(writer.end)
+        writer.start()
+        until(lambda: writer.ops > 60 or writer.error, PATIENCE)
+        happens()
+        before = writer.ops
+        until(lambda: writer.ops > before + 60 or writer.error, PATIENCE)
+        self.assertIsNone(writer.end())
+        self.assertEqual(writer.wrong(), [])
+        return writer
+
+
+class Files(Pool):
+    def test_files_outlive_mounts_and_a_restart_of_the_server(self):
+        self.begin()
+        place = self.mount()
+        os.makedirs(os.path.join(place, "a/b"))
+        data = os.urandom(3000000)
+        write(os.path.join(place, "a/b/c"), data)
+        os.symlink("b/c", os.path.join(place, "a/link"))
+        os.setxattr(os.path.join(place, "a"), "user.x", b"value")
+        self.unmount(self.mounts[0], place)
+        self.donors[self.server()].send_signal(signal.SIGTERM)
+        place = self.mount()
+        self.assertEqual(read(os.path.join(place, "a/link")), data)
+        self.assertEqual(os.getxattr(os.path.join(place, "a"), "user.x"), b"value")
+
+    def test_two_mounts_share_files_and_locks(self):
+        self.begin()
+        first, second = self.mount(), self.mount()
+        writer = self.write_while(first, lambda: None)
+        self.assertEqual(writer.wrong(os.path.join(second, "w")), [])
+        write(os.path.join(second, "lock"), b"1")
+        with open(os.path.join(first, "lock"), "r+b", buffering=0) as one, \
+                open(os.path.join(second, "lock"), "r+b", buffering=0) as two:
+            fcntl.flock(one, fcntl.LOCK_EX)
+            with self.assertRaises(BlockingIOError):
+                fcntl.flock(two, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            one.write(b"23")
+            waiter = threading.Thread(target=fcntl.flock, args=(two, fcntl.LOCK_EX))
+            waiter.start()
+            fcntl.flock(one, fcntl.LOCK_UN)
+            waiter.join(PATIENCE)
+            self.assertFalse(waiter.is_alive())
+            self.assertEqual(two.read(), b"23")
+        self.assertEqual(self.run_weir("pool", "volume", "rm", self.pool, "fs").returncode, 1)
+
+    def test_a_full_volume_is_no_space_left(self):
+        self.begin()
+        place = self.mount()
+        with self.assertRaises(OSError) as caught, \
+                open(os.path.join(place, "big"), "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 20))
+        self.assertEqual(caught.exception.errno, errno.ENOSPC)
+        os.unlink(os.path.join(place, "big"))
+        write(os.path.join(place, "small"), b"fits")
+
+
+class Deaths(Pool):
+    def setUp(self):
+        super().setUp()
+        self.begin()
+        self.place = self.mount()
+
+    def test_a_server_that_is_killed_is_a_pause(self):
+        path = os.path.join(self.place, "held")
+        write(path, b"still there")
+        with open(path, "r+b", buffering=0) as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            os.unlink(path)
+            write(path + "2", b"another")
+            server = self.server()
+            self.write_while(self.place, self.donors[server].kill)
+            self.assertNotEqual(self.server(), server)
+            self.assertEqual(held.read(), b"still there")
+            other = self.mount()
+            self.assertFalse(os.path.exists(os.path.join(other, "held")))
+            self.assertEqual(read(os.path.join(other, "held2")), b"another")
+        until(lambda: self.volume()["mounted"], PATIENCE)
+
+    def test_a_server_that_sleeps_is_replaced_and_stays_so(self):
+        server = self.server()
+        self.write_while(self.place, lambda: stop_process(self.donors[server]))
+        self.assertNotEqual(self.server(), server)
+        self.donors[server].send_signal(signal.SIGCONT)
+        write(os.path.join(self.place, "after"), b"x")
+        other = self.mount()
+        self.assertEqual(read(os.path.join(other, "after")), b"x")
+
+    def test_another_donor_that_is_killed_is_a_pause(self):
+        other = next(name for name in self.donors if name != self.server())
+        self.write_while(self.place, self.donors[other].kill)
+
+    def test_a_server_that_leaves_hands_over(self):
+        server = self.server()
+        self.write_while(self.place, lambda: self.donors[server].send_signal(signal.SIGTERM))
+
+    def test_without_donors_a_signal_ends_the_mount(self):
+        for donor in self.donors.values():
+            donor.kill()
+        until(lambda: "waiting for a donor" in self.said(self.place), PATIENCE)
+        self.mounts[0].send_signal(signal.SIGTERM)
+        self.mounts[0].wait(PATIENCE)
+
+
+class Refused(Pool):
+    def refused(self, text, *args):
+        done = self.run_weir(*args)
+        self.assertEqual(done.returncode, 1 if "expected" not in text else 2, done.stderr)
+        self.assertIn(text, done.stderr)
+
+    def test_mistakes_have_words(self):
+        os.mkdir(os.path.join(self.folder, "m"))
+        place = os.path.join(self.folder, "m")
+        self.refused("has no volume", "mount", f"{self.pool}/fs", place)
+        self.start("a", "b")
+        self.refused("has no volume", "mount", f"{self.pool}/fs", place)
+        self.weir("pool", "volume", "create", self.pool, "blocks", "8M")
+        self.refused("holds no files", "mount", f"{self.pool}/blocks", place)
+        self.weir("pool", "volume", "create", "--files", self.pool, "fs", "16M")
+        self.server()
+        self.refused("holds files", "pool", "volume", "export", self.pool, "fs", "/dev/null")
+        small = self.run_weir("pool", "volume", "create", "--files", self.pool, "s", "8M")
+        self.assertIn("at least 16.0 MiB", small.stderr)
+        self.weir("pool", "volume", "rm", self.pool, "fs")
+        self.refused("has no volume", "mount", f"{self.pool}/fs", place)
+
+
+if __name__ == "__main__":
+    main()
