@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Runs a donor and a mount on this host, and always ends both in order.
+"""Runs donors and a mount on this host, and always ends all in order.
 
 Used by scripts/demo and bench/run.
 """
@@ -68,6 +68,7 @@ class Stage:
         self.device = os.environ.get("WEIR_DEVICE") or "softnic"
         self.address = f"127.0.0.1:{random.randint(20000, 60000)}"
         self.donor = self.client = None
+        self.donors = {}
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="weir-")
@@ -76,13 +77,16 @@ class Stage:
         os.mkdir(self.mountpoint)
         try:
             self._run("key", "new", self.key)
-            self.donor = self._start("serve", "--listen", self.address, "--key", self.key,
-                                     "--memory", str(self.memory_bytes))
-            self._wait_for_donor()
+            self._begin()
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def _begin(self):
+        self.donor = self._start("serve", "--listen", self.address, "--key", self.key,
+                                 "--memory", str(self.memory_bytes))
+        self._wait_for_donor()
 
     def __exit__(self, *_exception):
         # A second Ctrl-C must not leave a mount behind.
@@ -91,6 +95,8 @@ class Stage:
             self._tell_of_the_dead()
             self.unmount()
             self._stop(self.donor)
+            for donor in self.donors.values():
+                self._stop(donor)
             if self._is_mounted():
                 raise Failed(f"{self.mountpoint} could not be unmounted")
             shutil.rmtree(self.dir)
@@ -124,8 +130,8 @@ class Stage:
         with open(self._log_path(command), encoding="utf-8", errors="replace") as file:
             return file.read().strip()
 
-    def _start(self, command, *args):
-        with open(self._log_path(command), "wb") as log:
+    def _start(self, command, *args, name=None):
+        with open(self._log_path(name or command), "wb") as log:
             return subprocess.Popen([self.weir, command, *args], env=self._environment(),
                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     start_new_session=True, preexec_fn=die_with_parent)
@@ -185,3 +191,45 @@ class Stage:
             if entry["pid"] == process.pid:
                 return {name: value for name, value in entry.items() if isinstance(value, int)}
         return {}
+
+
+class PoolStage(Stage):
+    """A pool of donors, each with @memory_bytes, and a volume of files with two copies."""
+
+    VOLUME = "files"
+
+    def __init__(self, weir, memory_bytes, donors, volume_bytes, lease_seconds):
+        super().__init__(weir, memory_bytes)
+        self.names = [f"donor{number + 1}" for number in range(donors)]
+        self.volume_bytes, self.lease_seconds = volume_bytes, lease_seconds
+
+    def _begin(self):
+        self.pool = f"file:{self.dir}/pool"
+        self.address = f"{self.pool}/{self.VOLUME}"
+        self._run("pool", "create", "--lease", str(self.lease_seconds), "--replace-after", "1",
+                  "--groups", "16", self.pool)
+        for name in self.names:
+            self.donors[name] = self._start(
+                "serve", "--listen", "127.0.0.1:0", "--key", self.key, "--memory",
+                str(self.memory_bytes), "--no-reserve", "--pool", self.pool, "--name", name,
+                "--domain", name, name=name)
+        for name in self.names:
+            self._wait_until(name, self.donors[name], lambda name=name: "ready" in self.log(name))
+        self._run("pool", "volume", "create", "--files", self.pool, self.VOLUME,
+                  str(self.volume_bytes))
+
+    def server(self):
+        """The donor that serves the files now, or None."""
+        listed = json.loads(self._run("pool", "volume", "list", "--json", self.pool))
+        return listed["volumes"][0].get("server")
+
+    def kill(self, name):
+        donor = self.donors.pop(name)
+        donor.kill()
+        donor.wait()
+
+    def missing(self):
+        """Groups without all copies, and what the status says of the first."""
+        lines = self._run("pool", "status", self.pool).splitlines()
+        lean = [line for line in lines if line.startswith("group ")]
+        return len(lean), lean[0] if lean else ""
