@@ -172,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		image.at[(data[0] | data[1] << 8) % image.length] ^= data[2];
 	image.length -= size ? data[0] % image.length : 0;
 	if (load(&image, &again) && !load(&again, &last))
-		abort(); /* what a server saves can be loaded */
+		abort(); /* a saved image must load */
 	fsd_bytes_free(&image);
 	fsd_bytes_free(&again);
 	fsd_bytes_free(&last);

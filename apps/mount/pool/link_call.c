@@ -79,7 +79,7 @@ static void end_call(struct link_call *call, int status, const void *reply, size
 	link_begin_calls(link);
 }
 
-/* What the call has done is unknown. It begins again on another connection. */
+/* The outcome is unknown. The call begins again on another connection. */
 static void break_call(struct link_call *call)
 {
 	struct link *link = call->link;

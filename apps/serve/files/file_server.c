@@ -47,7 +47,7 @@ struct file_mount {
  * struct file_server - a server
  * @volume, @service, @client: of the server's thread
  * @mounts: the same; @nr_mounts of them
- * @published: what the map says of this server
+ * @published: this server in the map
  * @opening: held until the listener is known to its callbacks
  * @lock: guards what follows
  * @arrived: a request, or the end

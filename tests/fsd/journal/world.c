@@ -469,7 +469,7 @@ static bool look_up(struct crash_world *w, unsigned int file, struct wire_fs_att
 	return !call->got;
 }
 
-/* What the server has: into @found. The mount holds no file open. */
+/* Reads all files of the server into @found. The mount holds no file open. */
 static void read_back(struct crash_world *w, struct account *found)
 {
 	memset(found, 0, sizeof(*found));
