@@ -495,10 +495,10 @@ class Pool(Programs):
                              "--no-reserve", "--pool", pool, "--domain", name, "--name", name,
                              name=f"{name}.log") for name in ("one", "two", "three")]
         self.until_moved(names_of("pool", "memory_bytes donors"), there)
+        self.until_seen(there, f'weir_pool_donors{{pool="{pool}",state="up"}} 3')
         made = weir("pool", "volume", "create", pool, "vol", "4M")
         self.assertEqual(made.returncode, 0, made.stderr)
         self.until_moved(names_of("pool", "volumes volume_bytes groups"), there)
-        self.until_seen(there, f'weir_pool_donors{{pool="{pool}",state="up"}} 3')
         self.end(donors[2], signal.SIGKILL)
         self.until_seen(there, f'weir_pool_donors{{pool="{pool}",state="up"}} 2')
         for donor in donors[:2]:
