@@ -102,7 +102,7 @@ soak:
 check-wire:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build
-	tests/softnic/wire/suites.py $(BUILD) $(WIRE)
+	tests/softnic/udp/suites.py $(BUILD) $(WIRE)
 
 vm-shell:
 	@scripts/deps vm

@@ -21,7 +21,7 @@
 #include "softnic/pulse/lost.h"
 #include "softnic/roce_cm/cm.h"
 #include "softnic/verbs/device.h"
-#include "softnic/wire/wire.h"
+#include "softnic/udp/wire.h"
 
 enum {
 	CONNS = 1024,

@@ -15,7 +15,7 @@
 #include "softnic/verbs/nic.h"
 #include "softnic/verbs/pd.h"
 #include "softnic/qp/qp.h"
-#include "softnic/wire/poller.h"
+#include "softnic/udp/poller.h"
 
 static struct {
 	pthread_mutex_t lock;

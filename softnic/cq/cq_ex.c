@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "cq.h"
-#include "softnic/wire/poller.h"
+#include "softnic/udp/poller.h"
 
 static struct cq *from_ex(struct ibv_cq_ex *ex)
 {

@@ -2,7 +2,7 @@
 #include "softnic/loop/loop.h"
 #include "softnic/pulse/lost.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/wire/far.h"
+#include "softnic/udp/far.h"
 
 static void (*listener)(void);
 

@@ -19,8 +19,8 @@
 #ifndef WEIR_SOFTNIC_PULSE_NEIGHBOR_H
 #define WEIR_SOFTNIC_PULSE_NEIGHBOR_H
 
-#include "softnic/wire/send.h"
-#include "softnic/wire/socket.h"
+#include "softnic/udp/send.h"
+#include "softnic/udp/socket.h"
 
 /**
  * neighbor_port() - where to send packets for a queue pair

@@ -9,8 +9,8 @@
 
 #include "softnic/roce/psn.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/wire/far.h"
-#include "softnic/wire/mad.h"
+#include "softnic/udp/far.h"
+#include "softnic/udp/mad.h"
 #include "softnic/pulse/lost.h"
 #include "softnic/pulse/neighbor.h"
 #include "softnic/pulse/refused.h"

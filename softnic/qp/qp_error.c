@@ -13,7 +13,7 @@
 
 #include "unreliable.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/wire/far.h"
+#include "softnic/udp/far.h"
 #include "qp.h"
 #include "softnic/rq/recv.h"
 #include "req.h"

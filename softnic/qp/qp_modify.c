@@ -11,7 +11,7 @@
 #include "softnic/rq/recv.h"
 #include "req.h"
 #include "softnic/shm/server.h"
-#include "softnic/wire/far.h"
+#include "softnic/udp/far.h"
 #include "sq.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include "softnic/pulse/neighbor.h"
 #include "unreliable.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/wire/far.h"
+#include "softnic/udp/far.h"
 #include "req.h"
 #include "resp.h"
 #include "retry.h"

@@ -9,7 +9,7 @@
 
 #include "softnic/cq/cq.h"
 #include "deliver.h"
-#include "softnic/wire/far.h"
+#include "softnic/udp/far.h"
 #include "sq.h"
 
 int sq_init(struct qp *qp)

@@ -12,7 +12,7 @@
 
 #include "softnic/tap/capture.h"
 #include "softnic/tap/pcap.h"
-#include "softnic/wire/socket.h"
+#include "softnic/udp/socket.h"
 
 enum { IPV4_AT = 12, HOPS = 64 };
 

@@ -5,7 +5,7 @@
 #ifndef WEIR_SOFTNIC_TAP_DELAY_H
 #define WEIR_SOFTNIC_TAP_DELAY_H
 
-#include "softnic/wire/send.h"
+#include "softnic/udp/send.h"
 
 /**
  * delay_packet() - send a copy of a packet later, by send_late()

@@ -5,8 +5,8 @@
  */
 #include "softnic/pulse/lost.h"
 #include "softnic/pulse/neighbor.h"
-#include "softnic/wire/far.h"
-#include "softnic/wire/far_timer.h"
+#include "softnic/udp/far.h"
+#include "softnic/udp/far_timer.h"
 
 /*
  * Before the peer has answered, it may hear one of two ports only: a softnic whose host gave port

@@ -5,12 +5,12 @@
  *
  * Between send_begin() and send_end() the caller holds the lock of the wire.
  */
-#ifndef WEIR_SOFTNIC_WIRE_SEND_H
-#define WEIR_SOFTNIC_WIRE_SEND_H
+#ifndef WEIR_SOFTNIC_UDP_SEND_H
+#define WEIR_SOFTNIC_UDP_SEND_H
 
 #include "softnic/roce/packet.h"
 #include "softnic/seal/seal.h"
-#include "softnic/wire/wire.h"
+#include "softnic/udp/wire.h"
 
 /**
  * struct wire_path - a flow to one peer

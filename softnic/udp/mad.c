@@ -4,9 +4,9 @@
 #include "softnic/loop/loop.h"
 #include "softnic/shm/shared.h"
 #include "softnic/tap/capture.h"
-#include "softnic/wire/mad.h"
-#include "softnic/wire/receive.h"
-#include "softnic/wire/send.h"
+#include "softnic/udp/mad.h"
+#include "softnic/udp/receive.h"
+#include "softnic/udp/send.h"
 
 #define MAD_QKEY 0x80010000u
 

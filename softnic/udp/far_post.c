@@ -9,7 +9,7 @@
 #include "softnic/qp/resp.h"
 #include "softnic/qp/sq.h"
 #include "softnic/tap/peers.h"
-#include "softnic/wire/far.h"
+#include "softnic/udp/far.h"
 
 static enum roce_op op_of(enum ibv_wr_opcode op)
 {

@@ -4,8 +4,8 @@
  * polls an empty completion queue. On a host with few CPUs a spinning program would keep the
  * engine from running, and elsewhere waking the engine costs as much as the packet's way.
  */
-#ifndef WEIR_SOFTNIC_WIRE_POLLER_H
-#define WEIR_SOFTNIC_WIRE_POLLER_H
+#ifndef WEIR_SOFTNIC_UDP_POLLER_H
+#define WEIR_SOFTNIC_UDP_POLLER_H
 
 #include <stdbool.h>
 #include <stdint.h>

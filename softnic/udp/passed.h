@@ -5,10 +5,10 @@
  *
  * Context of all: any; no state.
  */
-#ifndef WEIR_SOFTNIC_WIRE_PASSED_H
-#define WEIR_SOFTNIC_WIRE_PASSED_H
+#ifndef WEIR_SOFTNIC_UDP_PASSED_H
+#define WEIR_SOFTNIC_UDP_PASSED_H
 
-#include "softnic/wire/wire.h"
+#include "softnic/udp/wire.h"
 
 enum { PASSED_HEADER_BYTES = 44 };
 

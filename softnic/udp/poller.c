@@ -10,11 +10,11 @@
 #include "softnic/loop/fork.h"
 #include "softnic/loop/loop.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/wire/mad.h"
-#include "softnic/wire/poller.h"
-#include "softnic/wire/receive.h"
+#include "softnic/udp/mad.h"
+#include "softnic/udp/poller.h"
+#include "softnic/udp/receive.h"
 #include "softnic/pulse/refused.h"
-#include "softnic/wire/socket.h"
+#include "softnic/udp/socket.h"
 
 enum {
 	LOOK_NS = 500000,

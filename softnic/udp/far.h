@@ -12,14 +12,14 @@
  *
  * Context of all, unless said otherwise: qp->lock held.
  */
-#ifndef WEIR_SOFTNIC_WIRE_FAR_H
-#define WEIR_SOFTNIC_WIRE_FAR_H
+#ifndef WEIR_SOFTNIC_UDP_FAR_H
+#define WEIR_SOFTNIC_UDP_FAR_H
 
 #include "softnic/qp/qp.h"
 #include "softnic/verbs/ah.h"
 #include "softnic/roce/qp.h"
 #include "softnic/seal/agree.h"
-#include "softnic/wire/send.h"
+#include "softnic/udp/send.h"
 
 /**
  * struct far - the far side of a queue pair

@@ -11,9 +11,9 @@
 #include "softnic/verbs/ah.h"
 #include "softnic/verbs/mw.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/wire/far.h"
-#include "softnic/wire/far_seal.h"
-#include "softnic/wire/far_timer.h"
+#include "softnic/udp/far.h"
+#include "softnic/udp/far_seal.h"
+#include "softnic/udp/far_timer.h"
 
 #define IDLE_NS 5000000000ull
 #define EARLY_NS 50000000ull /* a process of a busy host pauses for less, mostly */

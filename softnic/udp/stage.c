@@ -4,8 +4,8 @@
 #include "softnic/roce/requester.h"
 #include "softnic/roce/responder.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/wire/far.h"
-#include "softnic/wire/stage.h"
+#include "softnic/udp/far.h"
+#include "softnic/udp/stage.h"
 
 enum { WRITES_MAX = 64 };
 

@@ -5,11 +5,11 @@
  *
  * Context of all: qp->lock held, unless said otherwise.
  */
-#ifndef WEIR_SOFTNIC_WIRE_FAR_SEAL_H
-#define WEIR_SOFTNIC_WIRE_FAR_SEAL_H
+#ifndef WEIR_SOFTNIC_UDP_FAR_SEAL_H
+#define WEIR_SOFTNIC_UDP_FAR_SEAL_H
 
-#include "softnic/wire/far.h"
-#include "softnic/wire/socket.h"
+#include "softnic/udp/far.h"
+#include "softnic/udp/socket.h"
 
 /**
  * far_seal_load() - load the cryptographic library, unless encryption is off

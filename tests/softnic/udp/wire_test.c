@@ -12,8 +12,8 @@
 #include "softnic/loop/loop.h"
 #include "softnic/roce/packet.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/wire/passed.h"
-#include "softnic/wire/wire.h"
+#include "softnic/udp/passed.h"
+#include "softnic/udp/wire.h"
 
 enum { PATIENCE_S = 20, STRANGE_PORT = WIRE_PORT_BASE + SOFTNIC_SLOTS };
 

@@ -5,11 +5,11 @@
  *
  * Context of all: the lock of poller.c held.
  */
-#ifndef WEIR_SOFTNIC_WIRE_FAR_INPUT_H
-#define WEIR_SOFTNIC_WIRE_FAR_INPUT_H
+#ifndef WEIR_SOFTNIC_UDP_FAR_INPUT_H
+#define WEIR_SOFTNIC_UDP_FAR_INPUT_H
 
 #include "softnic/roce/packet.h"
-#include "softnic/wire/socket.h"
+#include "softnic/udp/socket.h"
 
 /** far_input() - a packet for a queue pair of our slot arrived; it may not exist */
 void far_input(const struct wire_packet *packet, const struct roce_packet *decoded);

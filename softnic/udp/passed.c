@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include <string.h>
 
-#include "softnic/wire/passed.h"
+#include "softnic/udp/passed.h"
 
 static const uint8_t magic[4] = { 0xff, 'W', 'P', 1 };
 

@@ -15,9 +15,9 @@
 #include "softnic/roce/qp.h"
 #include "softnic/tap/capture.h"
 #include "softnic/tap/delay.h"
-#include "softnic/wire/send.h"
-#include "softnic/wire/socket.h"
-#include "softnic/wire/stage.h"
+#include "softnic/udp/send.h"
+#include "softnic/udp/socket.h"
+#include "softnic/udp/stage.h"
 
 enum {
 	BATCH_BYTES = 256 << 10,

@@ -17,14 +17,14 @@
 #include "softnic/seal/agree.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/tap/capture.h"
-#include "softnic/wire/far_input.h"
-#include "softnic/wire/mad.h"
-#include "softnic/wire/passed.h"
-#include "softnic/wire/receive.h"
+#include "softnic/udp/far_input.h"
+#include "softnic/udp/mad.h"
+#include "softnic/udp/passed.h"
+#include "softnic/udp/receive.h"
 #include "softnic/pulse/neighbor.h"
 #include "softnic/pulse/refused.h"
-#include "softnic/wire/send.h"
-#include "softnic/wire/socket.h"
+#include "softnic/udp/send.h"
+#include "softnic/udp/socket.h"
 
 enum {
 	MESSAGES = 16, /* per call */

@@ -2,11 +2,11 @@
 /*
  * Queue pair 1: the management datagrams of the connection manager.
  */
-#ifndef WEIR_SOFTNIC_WIRE_MAD_H
-#define WEIR_SOFTNIC_WIRE_MAD_H
+#ifndef WEIR_SOFTNIC_UDP_MAD_H
+#define WEIR_SOFTNIC_UDP_MAD_H
 
 #include "softnic/roce/packet.h"
-#include "softnic/wire/socket.h"
+#include "softnic/udp/socket.h"
 
 enum { MAD_QPN = 1 };
 

@@ -14,8 +14,8 @@
 #include "softnic/tap/capture.h"
 #include "softnic/tap/delay.h"
 #include "softnic/pulse/neighbor.h"
-#include "softnic/wire/poller.h"
-#include "softnic/wire/socket.h"
+#include "softnic/udp/poller.h"
+#include "softnic/udp/socket.h"
 
 enum { BUFFER_BYTES = 4 << 20 };
 

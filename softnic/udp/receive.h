@@ -2,10 +2,10 @@
 /*
  * Receiving: from the sockets to queue pairs, queue pair 1, and other processes.
  */
-#ifndef WEIR_SOFTNIC_WIRE_RECEIVE_H
-#define WEIR_SOFTNIC_WIRE_RECEIVE_H
+#ifndef WEIR_SOFTNIC_UDP_RECEIVE_H
+#define WEIR_SOFTNIC_UDP_RECEIVE_H
 
-#include "softnic/wire/socket.h"
+#include "softnic/udp/socket.h"
 
 /**
  * receive_batch() - take the packets that wait at a socket

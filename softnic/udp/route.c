@@ -12,7 +12,7 @@
 #include "softnic/control/config.h"
 #include "softnic/roce/qp.h"
 #include "softnic/seal/seal.h"
-#include "softnic/wire/socket.h"
+#include "softnic/udp/socket.h"
 
 enum { IPV4_BYTES = 20, IPV6_BYTES = 40, UDP_BYTES = 8 };
 

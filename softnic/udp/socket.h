@@ -2,12 +2,12 @@
 /*
  * The sockets of the wire: opening, and taking packets from them.
  */
-#ifndef WEIR_SOFTNIC_WIRE_SOCKET_H
-#define WEIR_SOFTNIC_WIRE_SOCKET_H
+#ifndef WEIR_SOFTNIC_UDP_SOCKET_H
+#define WEIR_SOFTNIC_UDP_SOCKET_H
 
 #include <pthread.h>
 
-#include "softnic/wire/wire.h"
+#include "softnic/udp/wire.h"
 
 /**
  * struct wire_sockets - of this process
