@@ -39,7 +39,7 @@ class Tax(unittest.TestCase):
         self.assertEqual(self.donor.wait(timeout=60), 0)
 
     def test_no_way_in_takes_more_than_the_mark(self):
-        done = subprocess.run([TAX, self.address], capture_output=True, text=True, timeout=60,
+        done = subprocess.run([TAX, self.address], capture_output=True, text=True, timeout=240,
                               env=ENVIRONMENT)
         if done.returncode == SKIP:
             self.skipTest(done.stderr.strip())
