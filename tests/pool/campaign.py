@@ -94,7 +94,7 @@ class World:
         self.pool = self.etcd.place() if self.etcd else f"file:{folder}/p"
         self.donors = {}
         self.client, self.clients = None, 0
-        self.sums = {"reads": 0, "writes": 0, "failovers": 0, "missed_writes": 0,
+        self.sums = {"reads": 0, "writes": 0, "torn": 0, "failovers": 0, "missed_writes": 0,
                      "mismatches": 0, "copied_bytes": 0}
         until(lambda: not self.weir("create", "--lease", str(LEASE_S), "--replace-after", "2",
                                     "--groups", str(GROUPS), self.pool).returncode,

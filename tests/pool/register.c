@@ -12,6 +12,9 @@
  * began, and not newer than the last begun when it ended. With one writer, this is
  * linearizability: a failed write may take effect or not, but a version that was read stays.
  *
+ * A client may be killed or stopped in the middle of a write, and leave a page of old and new
+ * words. So of versions that the last client began and did not complete, a page may be a mixture.
+ *
  * The program prints "open", and at its end counters as one line of JSON. It ends after SECONDS,
  * or by SIGTERM. Exit status: 0; 2 bad arguments; 3 a wrong page; 4 a request failed; 5 the claim
  * on the volume is over; 6 the volume does not open.
@@ -45,10 +48,11 @@ struct page_log {
 
 static struct weir_volume *volume;
 static struct page_log *page_logs;
+static uint64_t *inherited; /* by page: begun when this client opened the volume */
 static uint32_t nr_pages;
 static bool stops; /* atomic */
 static int result;
-static uint64_t reads, writes, last_write_ns, gap_max_ns;
+static uint64_t reads, writes, torn, last_write_ns, gap_max_ns;
 
 static uint64_t load(const uint64_t *word)
 {
@@ -106,12 +110,39 @@ static uint64_t version_of(const uint64_t *words, uint32_t page, uint64_t low)
 	return memcmp(words, expected, PAGE) ? UINT64_MAX : words[0] & UINT32_MAX;
 }
 
+static uint64_t word_of(uint32_t page, uint64_t version, uint32_t i)
+{
+	uint64_t first = (uint64_t)page << 32 | version;
+
+	if (!(version % DISCARD))
+		return 0;
+	return i ? weir_rng_mix(first + i) : first;
+}
+
+/* Whether each word is of one of the versions from @low to the last that another client began. */
+static bool is_torn_by_another(const uint64_t *words, uint32_t page, uint64_t low)
+{
+	for (uint32_t i = 0; i < WORDS; i++) {
+		uint64_t version = low;
+
+		while (version <= inherited[page] && words[i] != word_of(page, version, i))
+			version++;
+		if (version > inherited[page])
+			return false;
+	}
+	return true;
+}
+
 static void check_page(const uint64_t *words, uint32_t page, uint64_t low)
 {
 	uint64_t high = load(&page_logs[page].begun), version = version_of(words, page, low);
 
 	if (version >= low && version <= high) {
 		raise_to(&page_logs[page].seen, version);
+		return;
+	}
+	if (version == UINT64_MAX && is_torn_by_another(words, page, low)) {
+		__atomic_add_fetch(&torn, 1, __ATOMIC_RELAXED);
 		return;
 	}
 	fprintf(stderr, "register: page %u has version %lld of [%llu, %llu], first word %llx\n",
@@ -216,7 +247,12 @@ static int map_log(const char *path)
 		return -1;
 	page_logs = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
-	return page_logs == MAP_FAILED ? -1 : 0;
+	inherited = calloc(nr_pages, sizeof(*inherited));
+	if (page_logs == MAP_FAILED || !inherited)
+		return -1;
+	for (uint32_t i = 0; i < nr_pages; i++)
+		inherited[i] = load(&page_logs[i].begun);
+	return 0;
 }
 
 static void on_term(int signal)
@@ -243,9 +279,10 @@ static void print_result(void)
 	struct weir_volume_info info = { 0 };
 
 	weir_volume_info(volume, &info, sizeof(info));
-	printf("{\"reads\":%llu,\"writes\":%llu,\"gap_max_ms\":%llu,\"failovers\":%llu,"
+	printf("{\"reads\":%llu,\"writes\":%llu,\"torn\":%llu,\"gap_max_ms\":%llu,"
+	       "\"failovers\":%llu,"
 	       "\"missed_writes\":%llu,\"mismatches\":%llu,\"copied_bytes\":%llu}\n",
-	       (unsigned long long)reads, (unsigned long long)writes,
+	       (unsigned long long)reads, (unsigned long long)writes, (unsigned long long)torn,
 	       (unsigned long long)(gap_max_ns / 1000000), (unsigned long long)info.failovers,
 	       (unsigned long long)info.missed_writes, (unsigned long long)info.mismatches,
 	       (unsigned long long)info.copied_bytes);
