@@ -52,9 +52,9 @@ static int do_mount(struct fsd_request *r)
 {
 	int rc;
 
-	if (r->mount.magic != FS_MAGIC || !r->call)
+	if (r->fixed.mount.magic != FS_MAGIC || !r->call)
 		return -EPROTO;
-	if (r->mount.version != FS_VERSION)
+	if (r->fixed.mount.version != FS_VERSION)
 		return -EPROTONOSUPPORT;
 	rc = fsd_client_mount(r->client, r->call);
 	r->later = !rc;
@@ -64,7 +64,7 @@ static int do_mount(struct fsd_request *r)
 static int do_volume(struct fsd_request *r)
 {
 	const struct fsd_space *space = &r->fsd->space;
-	uint32_t first = r->volume.first;
+	uint32_t first = r->fixed.volume.first;
 
 	for (uint32_t i = 0; i < FS_CHUNKS_MAX && first < space->nr_chunks; i++, first++)
 		put_bytes(r, &space->chunk[first].wire, sizeof(struct wire_fs_chunk));
@@ -87,23 +87,23 @@ static int do_setattr(struct fsd_request *r)
 {
 	int rc;
 
-	if (r->setattr.mask & FS_SET_SIZE)
+	if (r->fixed.setattr.mask & FS_SET_SIZE)
 		fsd_handle_map_forgotten(r->client, r->inode);
-	rc = fsd_inode_set(r->fsd, r->inode, &r->setattr);
+	rc = fsd_inode_set(r->fsd, r->inode, &r->fixed.setattr);
 	return rc ? rc : put_attr(r, r->inode);
 }
 
 static int check_make(const struct fsd_request *r)
 {
-	uint32_t target = S_ISLNK(r->make.mode) ? FS_TARGET_MAX : 0;
+	uint32_t target = S_ISLNK(r->fixed.make.mode) ? FS_TARGET_MAX : 0;
 
-	if (r->make.make & ~(FS_MAKE_OPEN | FS_MAKE_EXCLUSIVE))
+	if (r->fixed.make.make & ~(FS_MAKE_OPEN | FS_MAKE_EXCLUSIVE))
 		return -EINVAL;
-	if (r->make.make & FS_MAKE_OPEN && !S_ISREG(r->make.mode))
+	if (r->fixed.make.make & FS_MAKE_OPEN && !S_ISREG(r->fixed.make.mode))
 		return -EINVAL;
 	if (r->second.length > target)
 		return -ENAMETOOLONG;
-	if (S_ISLNK(r->make.mode) && !r->second.length)
+	if (S_ISLNK(r->fixed.make.mode) && !r->second.length)
 		return -ENOENT; /* as symlink(2) requires */
 	if (!fsd_dir_find(r->fsd, r->inode, r->name))
 		return 0;
@@ -111,7 +111,7 @@ static int check_make(const struct fsd_request *r)
 	 * On -ESTALE the kernel looks the name up again, checks the user's permission, and then
 	 * opens the file. Opening here would bypass the check.
 	 */
-	if (r->make.make == FS_MAKE_OPEN)
+	if (r->fixed.make.make == FS_MAKE_OPEN)
 		return -ESTALE;
 	return -EEXIST;
 }
@@ -123,18 +123,18 @@ static int do_make(struct fsd_request *r)
 
 	if (rc)
 		return rc;
-	rc = fsd_inode_new(r->fsd, r->make.mode, r->make.rdev, r->second.at, r->second.length,
-			   &new);
+	rc = fsd_inode_new(r->fsd, r->fixed.make.mode, r->fixed.make.rdev, r->second.at,
+			   r->second.length, &new);
 	if (rc)
 		return rc;
-	new->uid = r->head.uid;
-	new->gid = r->head.gid;
+	new->uid = r->fixed.head.uid;
+	new->gid = r->fixed.head.gid;
 	if (r->inode->mode & S_ISGID) {
 		new->gid = r->inode->gid;
 		if (fsd_inode_is_dir(new))
 			new->mode |= S_ISGID;
 	}
-	if (r->make.make & FS_MAKE_OPEN)
+	if (r->fixed.make.make & FS_MAKE_OPEN)
 		rc = fsd_handle_open(r->client, new);
 	if (!rc)
 		rc = fsd_dir_link(r->fsd, r->inode, r->name, new);
@@ -162,7 +162,7 @@ static struct fsd_inode *find_dir(const struct fsd *fsd, uint64_t ino, int *rc)
 static int do_link(struct fsd_request *r)
 {
 	int rc;
-	struct fsd_inode *dir = find_dir(r->fsd, r->link.parent, &rc);
+	struct fsd_inode *dir = find_dir(r->fsd, r->fixed.link.parent, &rc);
 
 	if (rc)
 		return rc;
@@ -189,13 +189,13 @@ static int do_rmdir(struct fsd_request *r)
 static int do_rename(struct fsd_request *r)
 {
 	int rc;
-	struct fsd_inode *to = find_dir(r->fsd, r->rename.parent, &rc);
+	struct fsd_inode *to = find_dir(r->fsd, r->fixed.rename.parent, &rc);
 
 	if (rc)
 		return rc;
 	if (!fsd_is_name(r->second))
 		return -EINVAL;
-	return fsd_dir_rename(r->fsd, r->inode, r->name, to, r->second, r->rename.flags);
+	return fsd_dir_rename(r->fsd, r->inode, r->name, to, r->second, r->fixed.rename.flags);
 }
 
 static int do_readlink(struct fsd_request *r)
@@ -208,7 +208,7 @@ static int do_readlink(struct fsd_request *r)
 
 static int do_open(struct fsd_request *r)
 {
-	bool truncate = r->open.flags & O_TRUNC && fsd_inode_is_file(r->inode);
+	bool truncate = r->fixed.open.flags & O_TRUNC && fsd_inode_is_file(r->inode);
 	int rc = fsd_handle_open(r->client, r->inode);
 
 	if (!rc && truncate) {
@@ -227,7 +227,7 @@ static int do_release(struct fsd_request *r)
 
 static int do_readdir(struct fsd_request *r)
 {
-	r->length += fsd_dir_read(r->inode, r->readdir.cookie, r->fsd->reply + r->length,
+	r->length += fsd_dir_read(r->inode, r->fixed.readdir.cookie, r->fsd->reply + r->length,
 				  FSD_MESSAGE_MAX - r->length);
 	return 0;
 }
@@ -266,7 +266,7 @@ static int do_map(struct fsd_request *r)
 {
 	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
-	return put_map(r, r->range.offset, range_end(&r->range));
+	return put_map(r, r->fixed.range.offset, range_end(&r->fixed.range));
 }
 
 static int do_alloc(struct fsd_request *r)
@@ -277,13 +277,13 @@ static int do_alloc(struct fsd_request *r)
 		return -EOPNOTSUPP;
 	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
-	rc = fsd_file_fill(r->fsd, r->inode, r->range.offset, r->range.length);
-	return rc ? rc : put_map(r, r->range.offset, range_end(&r->range));
+	rc = fsd_file_fill(r->fsd, r->inode, r->fixed.range.offset, r->fixed.range.length);
+	return rc ? rc : put_map(r, r->fixed.range.offset, range_end(&r->fixed.range));
 }
 
 static int do_commit(struct fsd_request *r)
 {
-	int rc = fsd_file_commit(r->client, r->inode, &r->setattr);
+	int rc = fsd_file_commit(r->client, r->inode, &r->fixed.setattr);
 
 	return rc ? rc : put_attr(r, r->inode);
 }
@@ -296,9 +296,9 @@ static int do_fallocate(struct fsd_request *r)
 	 * Only for modes that remove blocks. Other modes may be deferred, and by the time they run
 	 * the client may hold a new map.
 	 */
-	if (r->fallocate.mode & FALLOC_FL_PUNCH_HOLE)
+	if (r->fixed.fallocate.mode & FALLOC_FL_PUNCH_HOLE)
 		fsd_handle_map_forgotten(r->client, r->inode);
-	rc = fsd_file_fallocate(r->fsd, r->inode, &r->fallocate);
+	rc = fsd_file_fallocate(r->fsd, r->inode, &r->fixed.fallocate);
 	return rc ? rc : put_attr(r, r->inode);
 }
 
@@ -319,7 +319,7 @@ static int do_statfs(struct fsd_request *r)
 
 static int do_setxattr(struct fsd_request *r)
 {
-	return fsd_xattr_set(r->fsd, r->inode, r->name, r->second, r->xattr.flags);
+	return fsd_xattr_set(r->fsd, r->inode, r->name, r->second, r->fixed.xattr.flags);
 }
 
 static int do_getxattr(struct fsd_request *r)
@@ -345,7 +345,7 @@ static int do_removexattr(struct fsd_request *r)
 
 static int do_getlk(struct fsd_request *r)
 {
-	struct wire_fs_lock lock = r->lock;
+	struct wire_fs_lock lock = r->fixed.lock;
 	int rc = fsd_lock_get(r->client, r->inode, &lock);
 
 	if (rc)
@@ -362,7 +362,7 @@ static int do_setlk(struct fsd_request *r)
 
 	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
-	rc = fsd_lock_set(r->client, r->inode, &r->lock, r->call, &r->later);
+	rc = fsd_lock_set(r->client, r->inode, &r->fixed.lock, r->call, &r->later);
 	if (rc || r->later)
 		return rc;
 	fsd_lock_reply(r->client, r->inode, &locked);
@@ -372,13 +372,13 @@ static int do_setlk(struct fsd_request *r)
 
 static int do_cancellk(struct fsd_request *r)
 {
-	fsd_lock_cancel(r->client, r->inode, r->lock.cancel);
+	fsd_lock_cancel(r->client, r->inode, r->fixed.lock.cancel);
 	return 0;
 }
 
 static int do_return(struct fsd_request *r)
 {
-	fsd_handle_map_returned(r->client, r->inode, r->recall.epoch);
+	fsd_handle_map_returned(r->client, r->inode, r->fixed.recall.epoch);
 	return 0;
 }
 
@@ -397,7 +397,7 @@ static int do_read(struct fsd_request *r)
 	int rc = -EBADF;
 
 	if (fsd_handle_is_open(r->client, r->inode))
-		rc = fsd_transfer_read(r->fsd, r->inode, &r->transfer, &length);
+		rc = fsd_transfer_read(r->fsd, r->inode, &r->fixed.transfer, &length);
 	return rc ? rc : put_transferred(r, length);
 }
 
@@ -406,8 +406,8 @@ static int do_write(struct fsd_request *r)
 	int rc = -EBADF;
 
 	if (fsd_handle_is_open(r->client, r->inode))
-		rc = fsd_transfer_write(r->fsd, r->inode, &r->transfer);
-	return rc ? rc : put_transferred(r, r->transfer.length);
+		rc = fsd_transfer_write(r->fsd, r->inode, &r->fixed.transfer);
+	return rc ? rc : put_transferred(r, r->fixed.transfer.length);
 }
 
 static int do_shared(struct fsd_request *r)

@@ -10,23 +10,7 @@ struct fsd_request {
 	struct fsd *fsd;
 	struct fsd_client *client;
 	void *call;
-	union { /* the fixed part */
-		struct wire_fs_head head;
-		struct wire_fs_mount mount;
-		struct wire_fs_volume volume;
-		struct wire_fs_setattr setattr;
-		struct wire_fs_make make;
-		struct wire_fs_link link;
-		struct wire_fs_rename rename;
-		struct wire_fs_open open;
-		struct wire_fs_readdir readdir;
-		struct wire_fs_range range;
-		struct wire_fs_fallocate fallocate;
-		struct wire_fs_xattr xattr;
-		struct wire_fs_lock lock;
-		struct wire_fs_recall recall;
-		struct wire_fs_transfer transfer;
-	};
+	union wire_fs_fixed fixed;
 	struct fsd_text name, second; /* strings after the fixed part */
 	struct fsd_inode *inode; /* the inode of head.ino, if the operation has one */
 	size_t length; /* bytes of the reply so far */

@@ -14,13 +14,13 @@
 
 static uint32_t second_length(const struct fsd_request *r)
 {
-	switch (r->head.op) {
+	switch (r->fixed.head.op) {
 	case FS_MAKE:
-		return r->make.target_length;
+		return r->fixed.make.target_length;
 	case FS_RENAME:
-		return r->rename.new_length;
+		return r->fixed.rename.new_length;
 	case FS_SETXATTR:
-		return r->xattr.value_length;
+		return r->fixed.xattr.value_length;
 	default:
 		return 0;
 	}
@@ -34,9 +34,9 @@ static int decode_request(struct fsd_request *r, const struct fsd_op *op, const 
 
 	if (length < op->fixed)
 		return -EPROTO;
-	memcpy(&r->head, message, op->fixed);
+	memcpy(&r->fixed.head, message, op->fixed);
 	strings = length - op->fixed;
-	r->name = (struct fsd_text){ message + op->fixed, r->head.name_length };
+	r->name = (struct fsd_text){ message + op->fixed, r->fixed.head.name_length };
 	if (r->name.length > strings)
 		return -EPROTO;
 	r->second = (struct fsd_text){ r->name.at + r->name.length, second_length(r) };
@@ -57,7 +57,7 @@ static int find_inode(struct fsd_request *r, const struct fsd_op *op)
 {
 	if (!(op->flags & FSD_OP_INODE))
 		return 0;
-	r->inode = fsd_inode_find(r->fsd, r->head.ino);
+	r->inode = fsd_inode_find(r->fsd, r->fixed.head.ino);
 	if (!r->inode)
 		return -ESTALE;
 	if ((op->flags & FSD_OP_DIR) == FSD_OP_DIR && !fsd_inode_is_dir(r->inode))
@@ -72,10 +72,10 @@ static int handle(struct fsd_request *r, const void *message, size_t length)
 	const struct fsd_op *op;
 	int rc;
 
-	if (length < sizeof(r->head))
+	if (length < sizeof(r->fixed.head))
 		return -EPROTO;
-	memcpy(&r->head, message, sizeof(r->head));
-	op = fsd_op(r->head.op);
+	memcpy(&r->fixed.head, message, sizeof(r->fixed.head));
+	op = fsd_op(r->fixed.head.op);
 	if (!op || (op->flags & FSD_OP_POOL && !fsd_moves_data(r->fsd)))
 		return -EOPNOTSUPP;
 	if (!(op->flags & FSD_OP_FIRST) && r->client->state != FSD_MOUNTED)

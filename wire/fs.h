@@ -302,6 +302,7 @@ struct wire_fs_call {
 static_assert(sizeof(struct wire_fs_call) == 24, "wire_fs_call");
 
 #define FS_TRANSFER_MAX (1u << 20)
+#define FS_SLOT_BYTES (FS_TRANSFER_MAX + 2 * FS_BLOCK) /* with what a write overwrites beside */
 
 struct wire_fs_transfer { /* head.ino: an open file */
 	struct wire_fs_head head;
@@ -322,6 +323,25 @@ struct wire_fs_transferred {
 	struct wire_fs_attr attr;
 };
 static_assert(sizeof(struct wire_fs_transferred) == 120, "wire_fs_transferred");
+
+/* The fixed part of a request; strings follow. */
+union wire_fs_fixed {
+	struct wire_fs_head head;
+	struct wire_fs_mount mount;
+	struct wire_fs_volume volume;
+	struct wire_fs_setattr setattr;
+	struct wire_fs_make make;
+	struct wire_fs_link link;
+	struct wire_fs_rename rename;
+	struct wire_fs_open open;
+	struct wire_fs_readdir readdir;
+	struct wire_fs_range range;
+	struct wire_fs_fallocate fallocate;
+	struct wire_fs_xattr xattr;
+	struct wire_fs_lock lock;
+	struct wire_fs_recall recall;
+	struct wire_fs_transfer transfer;
+};
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian");
 

@@ -431,7 +431,7 @@ void fsd_service_close(struct fsd_service *s)
 	free(s);
 }
 
-/* Failing to move bytes ends the call with an error. */
+/* Failing to move the bytes of a read ends the call with an error. */
 static void send_reply(struct fsd_service *s, struct fsd_call *call)
 {
 	const struct wire_fs_reply failed = { .status = call->status, .shared = 1 };
@@ -441,6 +441,18 @@ static void send_reply(struct fsd_service *s, struct fsd_call *call)
 	else if (call->to)
 		s->host.reply(s->host.arg, call->to, call->reply, call->length);
 	fsd_calls_sent(&s->calls, call);
+}
+
+/* Return: an error if bytes of a change could not be moved: the log must not have it. */
+static int check_moves(const struct fsd_service *s)
+{
+	const struct fsd_call *call;
+
+	TAILQ_FOREACH(call, &s->calls.due, due) {
+		if (call->status && !call->looks)
+			return call->status;
+	}
+	return 0;
 }
 
 /* Whether this is still the volume's server. */
@@ -464,6 +476,8 @@ int fsd_service_commit(struct fsd_service *s)
 	struct fsd_call *call;
 	int settled = s->host.settle(s->host.arg), rc = s->error ? s->error : settled;
 
+	if (!rc)
+		rc = check_moves(s);
 	if (!rc && s->batch.length)
 		rc = write_batch(s);
 	else if (!rc && !TAILQ_EMPTY(&s->calls.due))
@@ -489,7 +503,10 @@ static void refuse(struct fsd_service *s, void *to, int status)
 	s->host.reply(s->host.arg, to, &reply, sizeof(reply));
 }
 
-/* A known call does not run again. The earlier try gets no reply. */
+/*
+ * A known call does not run again. It waits, and moves no bytes: a call that is due has been
+ * answered by a commit. The earlier try gets no reply.
+ */
 static void repeat(struct fsd_service *s, struct fsd_call *call, void *to)
 {
 	if (call->state == FSD_CALL_ANSWERED) {
@@ -542,6 +559,27 @@ static int finish_batch(struct fsd_service *s)
 	return s->has_freed || s->error ? fsd_service_commit(s) : 0;
 }
 
+/* Whether the call is repeated while its first try moves bytes for another connection. */
+static bool is_due(const struct fsd_service *s, const struct wire_fs_call *in)
+{
+	const struct fsd_mount *mount = fsd_calls_mount(&s->calls, in->mount);
+	const struct fsd_call *call = mount ? fsd_calls_find(mount, in->number) : NULL;
+
+	return call && call->state == FSD_CALL_DUE;
+}
+
+/* The reply waits for the commit: a mount that has left asks for nothing more. */
+static int unmount(struct fsd_service *s, void *to, uint64_t id)
+{
+	int rc = fsd_service_leave(s, id);
+
+	if (rc >= 0)
+		rc = fsd_service_commit(s);
+	if (rc >= 0)
+		refuse(s, to, 0);
+	return rc;
+}
+
 int fsd_service_leave(struct fsd_service *s, uint64_t id)
 {
 	const struct record record = { .kind = RECORD_LEAVE, .call = { .mount = id } };
@@ -573,14 +611,16 @@ int fsd_service_request(struct fsd_service *s, void *to, const void *message, si
 	memcpy(&record.call, message, sizeof(record.call));
 	message = (const uint8_t *)message + sizeof(record.call);
 	record.length = (uint32_t)(length - sizeof(record.call));
-	if (is_op(message, record.length, FS_UNMOUNT)) {
-		rc = fsd_service_leave(s, record.call.mount);
-		refuse(s, to, 0); /* a mount that has left asks for nothing more */
+	if (is_op(message, record.length, FS_UNMOUNT))
+		return unmount(s, to, record.call.mount);
+	if (is_due(s, &record.call))
+		rc = fsd_service_commit(s);
+	if (rc)
 		return rc;
-	}
 	call = admit(s, to, &record.call, message, record.length);
 	if (!call)
 		return count_waiting(s);
+	record.call.answered = call->mount->answered; /* calls that only look may have raised it */
 	call->looks = !fsd_may_change(message, record.length);
 	s->host.wall(s->host.arg, &s->now);
 	record.now = s->now;

@@ -206,7 +206,7 @@ struct weir_session {
 	struct weir_list memories;
 	struct weir_list pools;
 
-	const char *cipher; /* of the channel that connected last: weir_wire_cipher(); atomic */
+	const char *cipher; /* weir_encryption_cipher() of the latest channel; atomic */
 	struct weir_latency_sampler sampler;
 	bool reads_clock;
 	struct weir_stats_shm *stats_shm;

@@ -15,7 +15,7 @@
 #include "lib/client/session.h"
 #include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
-#include "lib/conn/wire.h"
+#include "lib/conn/encryption.h"
 
 #define ANSWER_NS_MIN (100 * WEIR_NS_PER_MS) /* leaves time for the last attempts */
 #define CHECK_MS 20 /* until an attempt sees that the session closes */
@@ -263,7 +263,7 @@ static int prove(struct channel_connect *a, struct wire_handshake_welcome *welco
 	int rc = weir_proof_run(&a->dialer, &proof);
 
 	*welcome = proof.handshake.welcome;
-	__atomic_store_n(&session->cipher, weir_wire_cipher(a->dialer.qp), __ATOMIC_RELAXED);
+	__atomic_store_n(&session->cipher, weir_encryption_cipher(a->dialer.qp), __ATOMIC_RELAXED);
 	return rc;
 }
 

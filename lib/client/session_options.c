@@ -7,7 +7,7 @@
 #include "lib/base/sized.h"
 #include "lib/client/session_options.h"
 #include "lib/client/session.h"
-#include "lib/conn/wire.h"
+#include "lib/conn/encryption.h"
 
 /* Choices of each preset, where the user makes none: see RDMAbox, section VI-B. */
 static const struct option_preset {
@@ -146,6 +146,6 @@ int weir_session_options_fill(struct weir_session_options *filled,
 		return weir_error_set(error, -EINVAL,
 				      "the unload channel completes on a queue of its own: "
 				      "do not combine it with shared completion queues");
-	rc = weir_wire_check(filled->encryption, filled->key, error);
+	rc = weir_encryption_check(filled->encryption, filled->key, error);
 	return rc ? rc : check_numbers(filled, tuning, error);
 }

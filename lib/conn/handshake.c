@@ -4,7 +4,7 @@
 
 #include "lib/base/error.h"
 #include "lib/conn/handshake.h"
-#include "lib/conn/wire.h"
+#include "lib/conn/encryption.h"
 
 static int answer_mac(struct weir_handshake *h, void *out, size_t *out_length)
 {
@@ -12,7 +12,7 @@ static int answer_mac(struct weir_handshake *h, void *out, size_t *out_length)
 	struct iovec transcript = { bytes, 0 };
 
 	if (h->wanted_mac)
-		weir_wire_bind(&h->setup);
+		weir_encryption_bind(&h->setup);
 	transcript.iov_len = weir_handshake_transcript(h, bytes);
 	if (!transcript.iov_len)
 		return 0;

@@ -6,7 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/conn/endpoint.h"
 #include "lib/conn/proof.h"
-#include "lib/conn/wire.h"
+#include "lib/conn/encryption.h"
 
 #define NAP_US 50
 
@@ -46,8 +46,8 @@ int weir_proof_setup(struct rdma_cm_id *id, bool is_client, struct weir_handshak
 	weir_handshake_nonce(setup->nonce);
 	setup->qp = id->qp;
 	if (setup->key)
-		weir_wire_ask(id->qp);
-	weir_wire_bind(setup);
+		weir_encryption_ask(id->qp);
+	weir_encryption_bind(setup);
 	return weir_endpoint_query(id, &setup->local, &setup->remote);
 }
 

@@ -12,7 +12,7 @@
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 #include "lib/conn/proof.h"
-#include "lib/conn/wire.h"
+#include "lib/conn/encryption.h"
 #include "lib/donor/unload_rx.h"
 
 #define POLL_MAX 16
@@ -115,7 +115,7 @@ static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 	struct weir_donor *donor = conn->donor;
 	struct weir_peer *client;
 	struct wire_handshake_welcome welcome;
-	const char *cipher = weir_wire_cipher(conn->id->qp);
+	const char *cipher = weir_encryption_cipher(conn->id->qp);
 	struct weir_error error;
 	size_t length;
 	int rc;

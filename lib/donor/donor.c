@@ -14,7 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
 #include "lib/base/yield.h"
-#include "lib/conn/wire.h"
+#include "lib/conn/encryption.h"
 
 #define CLIENTS_DEFAULT 64
 #define ABSENCE_MS_DEFAULT 30000
@@ -106,7 +106,7 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 		o->absence_ms = ABSENCE_MS_DEFAULT;
 	if (!o->keepalive_ms)
 		o->keepalive_ms = KEEPALIVE_MS_DEFAULT;
-	rc = weir_wire_check(o->encryption, o->nr_keys || o->tenants_max, error);
+	rc = weir_encryption_check(o->encryption, o->nr_keys || o->tenants_max, error);
 	if (rc)
 		return rc;
 	donor->nr_tenants = o->nr_keys ? o->nr_keys : 1;

@@ -163,7 +163,7 @@ class Copy(planted.Copy):
         return float(found[1]) if found else 0.0
 
 
-LIBRARIES = ("-lsodium", "-lfuse3", "-lmnl", "-lpthread")
+LIBRARIES = ("-lsodium", "-lfuse3", "-lisal", "-lmnl", "-lpthread")
 
 
 def limits_of_clean(copy):

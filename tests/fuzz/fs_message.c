@@ -9,22 +9,7 @@
 
 /* A message under way: the fixed part, then strings. */
 struct draft {
-	union {
-		struct wire_fs_head head;
-		struct wire_fs_mount mount;
-		struct wire_fs_volume volume;
-		struct wire_fs_setattr setattr;
-		struct wire_fs_make make;
-		struct wire_fs_link link;
-		struct wire_fs_rename rename;
-		struct wire_fs_open open;
-		struct wire_fs_readdir readdir;
-		struct wire_fs_range range;
-		struct wire_fs_fallocate fallocate;
-		struct wire_fs_xattr xattr;
-		struct wire_fs_lock lock;
-		struct wire_fs_recall recall;
-	};
+	union wire_fs_fixed fixed;
 	char strings[MESSAGE_MAX - 512];
 	uint32_t length; /* of the strings */
 };
@@ -95,22 +80,22 @@ static void fill_make(struct fuzz_input *in, struct draft *d)
 	static const uint32_t types[] = { 0100644, 0100600, 0040755, 0042775, 0120777,
 					  0060600, 0010600, 0170000 };
 
-	d->make.mode = CHOOSE(in, types);
-	d->make.make = input_take(in) & 7;
-	d->make.make &= d->make.make & 4 && d->make.make != 7 ? 3 : 7;
-	d->head.name_length = add_name(in, d, "");
-	if ((d->make.mode & 0170000) == 0120000)
-		d->make.target_length = add_filler(d, 17u * input_take(in));
+	d->fixed.make.mode = CHOOSE(in, types);
+	d->fixed.make.make = input_take(in) & 7;
+	d->fixed.make.make &= d->fixed.make.make & 4 && d->fixed.make.make != 7 ? 3 : 7;
+	d->fixed.head.name_length = add_name(in, d, "");
+	if ((d->fixed.make.mode & 0170000) == 0120000)
+		d->fixed.make.target_length = add_filler(d, 17u * input_take(in));
 }
 
 static void fill_setattr(struct fuzz_input *in, struct draft *d)
 {
-	d->setattr.mask = input_take(in);
-	if (d->head.op == FS_COMMIT && !(d->setattr.mask & 1))
-		d->setattr.mask &= ~FS_SET_SIZE;
-	d->setattr.mode = input_take(in) * 16u;
-	d->setattr.size = take_number(in);
-	d->setattr.mtime.nsec = input_take(in) * 4000000u;
+	d->fixed.setattr.mask = input_take(in);
+	if (d->fixed.head.op == FS_COMMIT && !(d->fixed.setattr.mask & 1))
+		d->fixed.setattr.mask &= ~FS_SET_SIZE;
+	d->fixed.setattr.mode = input_take(in) * 16u;
+	d->fixed.setattr.size = take_number(in);
+	d->fixed.setattr.mtime.nsec = input_take(in) * 4000000u;
 }
 
 static void fill_lock(struct fuzz_input *in, struct draft *d, unsigned int client)
@@ -118,18 +103,18 @@ static void fill_lock(struct fuzz_input *in, struct draft *d, unsigned int clien
 	static const uint32_t types[] = { F_RDLCK, F_WRLCK, F_UNLCK, F_WRLCK };
 	uint8_t range = input_take(in), who = input_take(in);
 
-	d->lock.start = range & 15;
-	d->lock.end = d->lock.start + (range >> 4);
-	if (d->lock.end >= LOCK_BYTES)
-		d->lock.end = UINT64_MAX;
-	d->lock.owner = who % LOCK_OWNERS;
-	d->lock.cancel = d->lock.owner;
-	d->lock.type = types[who >> 2 & 3];
-	d->lock.flags = who >> 4 & (FS_LOCK_FLOCK | FS_LOCK_WAIT);
-	d->lock.pid = client * LOCK_OWNERS + (uint32_t)d->lock.owner;
+	d->fixed.lock.start = range & 15;
+	d->fixed.lock.end = d->fixed.lock.start + (range >> 4);
+	if (d->fixed.lock.end >= LOCK_BYTES)
+		d->fixed.lock.end = UINT64_MAX;
+	d->fixed.lock.owner = who % LOCK_OWNERS;
+	d->fixed.lock.cancel = d->fixed.lock.owner;
+	d->fixed.lock.type = types[who >> 2 & 3];
+	d->fixed.lock.flags = who >> 4 & (FS_LOCK_FLOCK | FS_LOCK_WAIT);
+	d->fixed.lock.pid = client * LOCK_OWNERS + (uint32_t)d->fixed.lock.owner;
 	if (who >= 0xf8) { /* refused, whatever the rest */
-		d->lock.type = who;
-		d->lock.start = UINT64_MAX;
+		d->fixed.lock.type = who;
+		d->fixed.lock.start = UINT64_MAX;
 	}
 }
 
@@ -140,60 +125,60 @@ static void fill_range(struct fuzz_input *in, struct draft *d)
 		FALLOC_FL_ZERO_RANGE, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 0xffff };
 
 	/* offset and length are at the same places in all requests with a range */
-	d->range.offset = take_number(in);
-	d->range.length = take_number(in);
-	if (d->head.op == FS_FALLOCATE)
-		d->fallocate.mode = CHOOSE(in, modes);
+	d->fixed.range.offset = take_number(in);
+	d->fixed.range.length = take_number(in);
+	if (d->fixed.head.op == FS_FALLOCATE)
+		d->fixed.fallocate.mode = CHOOSE(in, modes);
 }
 
 static void fill_xattr(struct fuzz_input *in, struct draft *d)
 {
 	static const char *const spaces[] = { "user.", "user.", "trusted.", "usher." };
 
-	d->head.name_length = add_name(in, d, CHOOSE(in, spaces));
-	if (d->head.op != FS_SETXATTR)
+	d->fixed.head.name_length = add_name(in, d, CHOOSE(in, spaces));
+	if (d->fixed.head.op != FS_SETXATTR)
 		return;
-	d->xattr.flags = input_take(in) & 3;
-	d->xattr.value_length = add_filler(d, input_take(in) % 64 * 131u);
+	d->fixed.xattr.flags = input_take(in) & 3;
+	d->fixed.xattr.value_length = add_filler(d, input_take(in) % 64 * 131u);
 }
 
 static void fill(struct fuzz_input *in, struct draft *d, uint64_t inodes, unsigned int client)
 {
-	switch (d->head.op) {
+	switch (d->fixed.head.op) {
 	case FS_MOUNT:
-		d->mount.magic = FS_MAGIC;
-		d->mount.version = FS_VERSION;
+		d->fixed.mount.magic = FS_MAGIC;
+		d->fixed.mount.version = FS_VERSION;
 		break;
 	case FS_VOLUME:
-		d->volume.first = input_take(in) % 8;
+		d->fixed.volume.first = input_take(in) % 8;
 		break;
 	case FS_MAKE:
 		fill_make(in, d);
 		break;
 	case FS_LINK:
-		d->link.parent = take_ino(in, inodes);
-		d->head.name_length = add_name(in, d, "");
+		d->fixed.link.parent = take_ino(in, inodes);
+		d->fixed.head.name_length = add_name(in, d, "");
 		break;
 	case FS_RENAME:
-		d->rename.parent = take_ino(in, inodes);
-		d->rename.flags = input_take(in) % 4;
-		d->head.name_length = add_name(in, d, "");
-		d->rename.new_length = add_name(in, d, "");
+		d->fixed.rename.parent = take_ino(in, inodes);
+		d->fixed.rename.flags = input_take(in) % 4;
+		d->fixed.head.name_length = add_name(in, d, "");
+		d->fixed.rename.new_length = add_name(in, d, "");
 		break;
 	case FS_LOOKUP:
 	case FS_UNLINK:
 	case FS_RMDIR:
-		d->head.name_length = add_name(in, d, "");
+		d->fixed.head.name_length = add_name(in, d, "");
 		break;
 	case FS_SETATTR:
 	case FS_COMMIT:
 		fill_setattr(in, d);
 		break;
 	case FS_OPEN:
-		d->open.flags = input_take(in) & 1 ? O_TRUNC : 0;
+		d->fixed.open.flags = input_take(in) & 1 ? O_TRUNC : 0;
 		break;
 	case FS_READDIR:
-		d->readdir.cookie = input_take(in) % 128;
+		d->fixed.readdir.cookie = input_take(in) % 128;
 		break;
 	case FS_MAP:
 	case FS_ALLOC:
@@ -211,7 +196,7 @@ static void fill(struct fuzz_input *in, struct draft *d, uint64_t inodes, unsign
 		fill_lock(in, d, client);
 		break;
 	case FS_RETURN:
-		d->recall.epoch = input_take(in);
+		d->fixed.recall.epoch = input_take(in);
 		break;
 	}
 }
@@ -248,9 +233,9 @@ size_t message_make(struct fuzz_input *in, uint8_t op, uint64_t inodes, unsigned
 	struct draft d = { .length = 0 };
 	uint32_t fixed = fixed_size(op);
 
-	d.head.op = op;
-	d.head.ino = take_ino(in, inodes);
-	d.head.uid = client;
+	d.fixed.head.op = op;
+	d.fixed.head.ino = take_ino(in, inodes);
+	d.fixed.head.uid = client;
 	fill(in, &d, inodes, client);
 	memcpy(message, &d, fixed);
 	memcpy(message + fixed, d.strings, d.length);

@@ -12,6 +12,7 @@
 #include <weir/region.h>
 #include <weir/session.h>
 
+#include "apps/common/client.h"
 #include "apps/common/cmd.h"
 #include "apps/mount/mount.h"
 #include "lib/base/clock.h"
@@ -23,21 +24,11 @@
 #define SAY_NS (3 * WEIR_NS_PER_S) /* a longer pause is worth a message */
 #define OPEN_NS (60 * WEIR_NS_PER_S) /* for the first server */
 #define REFUSALS_MAX 3u /* of the key */
-#define SLOT_BYTES (FS_TRANSFER_MAX + 2 * FS_BLOCK)
 
 bool link_is_pool(const char *donor)
 {
 	return !strncmp(donor, "pool:", 5) || !strncmp(donor, "file:", 5) ||
 	       !strncmp(donor, "etcd:", 5);
-}
-
-void link_break(struct link *link, struct weir_session *session)
-{
-	pthread_mutex_lock(&link->lock);
-	if (link->session == session)
-		link->is_broken = true;
-	pthread_cond_broadcast(&link->changed);
-	pthread_mutex_unlock(&link->lock);
 }
 
 void link_lose(struct link *link)
@@ -79,7 +70,7 @@ static int attach_staging(struct link *link, struct weir_session *session,
 		return rc;
 	if (length < sizeof(got.reply) || got.reply.status)
 		return length < sizeof(got.reply) ? -EPROTO : got.reply.status;
-	if (length != sizeof(got) || got.chunk.length < SLOT_BYTES)
+	if (length != sizeof(got) || got.chunk.length < FS_SLOT_BYTES)
 		return -EPROTO;
 	token = (struct weir_region_token){
 		.addr = got.chunk.addr,
@@ -96,6 +87,7 @@ static int connect_server(struct link *link, const struct weir_pool_volume *volu
 		.size = sizeof(options),
 		.device = link->mount->options->device,
 		.key = link->mount->key,
+		.encryption = client_encryption(),
 		.timeout_ns = SESSION_NS,
 		.on_down = on_down,
 		.arg = link,
@@ -121,7 +113,7 @@ static int connect_server(struct link *link, const struct weir_pool_volume *volu
 	link->session = session;
 	link->staging = staging;
 	link->claim = volume->server_claim;
-	link->slots = (unsigned int)(weir_region_length(staging) / SLOT_BYTES);
+	link->slots = (unsigned int)(weir_region_length(staging) / FS_SLOT_BYTES);
 	if (link->slots > LINK_SLOTS_MAX)
 		link->slots = LINK_SLOTS_MAX;
 	link->free_slots = UINT64_MAX >> (64 - link->slots);
@@ -192,9 +184,16 @@ static const struct weir_pool_volume *find_volume(struct link *link, struct weir
 	return volume && volume->is_files ? volume : NULL;
 }
 
+/* Whether an error of a new connection says that nobody is there. */
+static bool is_silence(int rc)
+{
+	return rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ECONNREFUSED ||
+	       rc == -ECONNRESET || rc == -ENOTCONN;
+}
+
 /*
  * One try to connect. A server that cannot be reached is suspected, so that another donor takes the
- * volume over; one that refuses the key is not at fault. Return: 0; -EAGAIN no server yet; an
+ * volume over; one that refuses a mount is not at fault. Return: 0; -EAGAIN no server yet; an
  * errno.
  */
 static int try_server(struct link *link, struct weir_error *error)
@@ -213,7 +212,7 @@ static int try_server(struct link *link, struct weir_error *error)
 		return -EAGAIN;
 	}
 	rc = connect_server(link, volume, error);
-	if (rc && rc != -EKEYREJECTED && rc != -EACCES && rc != -ENODEV)
+	if (is_silence(rc))
 		(void)weir_pool_client_suspect(link->client, link->volume, volume->server_claim,
 					       NULL);
 	return rc;

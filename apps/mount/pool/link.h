@@ -117,8 +117,6 @@ void link_begin_calls(struct link *link);
 void link_reset_calls(struct link *link);
 /* All calls end with -EIO. Without the lock. */
 void link_fail_calls(struct link *link);
-/* The session has had an error. Without the lock. */
-void link_break(struct link *link, struct weir_session *session);
 /* The server does not know the mount. Without the lock. */
 void link_lose(struct link *link);
 

@@ -11,7 +11,6 @@
 #include "apps/mount/pool/link.h"
 #include "lib/base/clock.h"
 
-#define SLOT_BYTES (FS_TRANSFER_MAX + 2 * FS_BLOCK)
 #define SLOT_NONE UINT32_MAX
 
 /**
@@ -51,7 +50,7 @@ static bool is_write(struct link_call *call)
 
 static uint64_t place_of(const struct link_call *call, uint64_t offset)
 {
-	return call->slot * (uint64_t)SLOT_BYTES + offset % FS_BLOCK;
+	return call->slot * (uint64_t)FS_SLOT_BYTES + offset % FS_BLOCK;
 }
 
 static void give_slot(struct link *link, struct link_call *call)
@@ -86,10 +85,12 @@ static void break_call(struct link_call *call)
 	struct weir_session *session = call->session;
 
 	pthread_mutex_lock(&link->lock);
+	if (link->session == session)
+		link->is_broken = true; /* before the call can begin again */
 	call->has_begun = false;
 	call->slot = SLOT_NONE;
+	pthread_cond_broadcast(&link->changed);
 	pthread_mutex_unlock(&link->lock);
-	link_break(link, session);
 }
 
 /* The bytes of an FS_READ have arrived. */

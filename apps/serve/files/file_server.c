@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps/common/client.h"
 #include "apps/serve/files/staging.h"
+#include "fsd/journal/calls.h"
 #include "fsd/journal/service.h"
 #include "lib/base/clock.h"
 #include "lib/base/thread.h"
@@ -22,9 +24,8 @@
 #define TICK_NS WEIR_NS_PER_S
 #define GRACE_NS (30 * WEIR_NS_PER_S) /* of a mount that is gone: then its locks are free */
 #define PAGE (2u << 20)
-#define MOUNTS_MAX 256u /* as the file system's */
 
-/* A message of a mount. */
+/* A message of a mount. @call: NULL: it has its reply, and only says that the mount is there. */
 struct file_request {
 	TAILQ_ENTRY(file_request) entry;
 	struct file_server *server;
@@ -117,7 +118,8 @@ static void reply(void *arg, void *to, const void *bytes, size_t length)
 	struct file_request *request = to;
 
 	(void)arg;
-	(void)weir_reply(request->call, bytes, length);
+	if (request->call)
+		(void)weir_reply(request->call, bytes, length);
 	staging_unref(request->conn);
 	free(request);
 }
@@ -206,12 +208,13 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call
 		return;
 	if (conn && op_of(data, length) == FS_VOLUME) {
 		reply_staging(conn, call);
-		return;
+		call = NULL;
 	}
 	if (conn)
 		request = malloc(sizeof(*request) + length);
 	if (!request) {
-		(void)weir_reply(call, &none, sizeof(none));
+		if (call)
+			(void)weir_reply(call, &none, sizeof(none));
 		return;
 	}
 	request->server = s;
@@ -243,7 +246,7 @@ static struct file_mount *find_mount(const struct file_server *s, uint64_t id)
 static void remember_mount(void *arg, uint64_t id)
 {
 	struct file_server *s = arg;
-	struct file_mount *mount = s->nr_mounts < MOUNTS_MAX ? calloc(1, sizeof(*mount)) : NULL;
+	struct file_mount *mount = s->nr_mounts < FSD_MOUNTS_MAX ? calloc(1, sizeof(*mount)) : NULL;
 
 	if (!mount)
 		return;
@@ -328,6 +331,35 @@ static int publish(struct file_server *s)
 	return rc == -ESTALE ? rc : 0;
 }
 
+/* Bytes beyond the staging area are refused before the state machine makes room for them. */
+static bool is_beyond_staging(const struct file_request *request)
+{
+	enum wire_fs_op op = op_of(request->message, request->length);
+	struct wire_fs_transfer t;
+
+	if ((op != FS_WRITE && op != FS_READ) ||
+	    request->length < sizeof(struct wire_fs_call) + sizeof(t))
+		return false;
+	memcpy(&t, request->message + sizeof(struct wire_fs_call), sizeof(t));
+	return t.place > STAGING_BYTES - FS_TRANSFER_MAX - FS_BLOCK;
+}
+
+static int run_request(struct file_server *s, struct file_request *request)
+{
+	const struct wire_fs_reply beyond = { .status = -EINVAL, .shared = 1 };
+	int rc = 0;
+
+	note_request(s, request);
+	if (!request->call || is_beyond_staging(request)) {
+		reply(s, request, &beyond, sizeof(beyond));
+		return 0;
+	}
+	rc = fsd_service_request(s->service, request, request->message, request->length);
+	if (rc < 0)
+		reply(s, request, NULL, 0);
+	return rc;
+}
+
 static int run_requests(struct file_server *s, struct file_request_list *list)
 {
 	struct file_request *request;
@@ -335,10 +367,7 @@ static int run_requests(struct file_server *s, struct file_request_list *list)
 
 	while (rc >= 0 && (request = TAILQ_FIRST(list))) {
 		TAILQ_REMOVE(list, request, entry);
-		note_request(s, request);
-		rc = fsd_service_request(s->service, request, request->message, request->length);
-		if (rc < 0)
-			reply(s, request, NULL, 0);
+		rc = run_request(s, request);
 	}
 	/* The map says that the volume is mounted before the mount knows. */
 	if (rc >= 0 && !s->published.is_mounted && !TAILQ_EMPTY(&s->mounts))
@@ -471,6 +500,7 @@ static int open_listener(struct file_server *s, struct weir_error *error)
 		.memory_bytes = CLIENTS_MAX * ((STAGING_BYTES + PAGE - 1) / PAGE * PAGE),
 		.clients_max = CLIENTS_MAX,
 		.no_huge_pages = true,
+		.encryption = client_encryption(),
 		.on_message = on_message,
 		.on_join = on_join,
 		.on_leave = on_leave,

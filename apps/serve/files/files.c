@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/rng.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/thread.h"
@@ -45,17 +46,10 @@ static void on_end(void *arg)
 	atomic_store(&((struct files *)arg)->has_end, true);
 }
 
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
-}
-
 /* How many donors are before this one. */
 static unsigned int find_rank(const struct files *f, const struct weir_pool_volume *volume)
 {
-	uint64_t own = mix(volume->id ^ f->options.incarnation);
+	uint64_t own = weir_rng_mix(volume->id ^ f->options.incarnation);
 	unsigned int rank = 0;
 
 	for (uint16_t i = 0; i < f->map->nr_donors; i++) {
@@ -64,7 +58,7 @@ static unsigned int find_rank(const struct files *f, const struct weir_pool_volu
 		if (donor->incarnation && !donor->is_draining &&
 		    donor->failed != donor->incarnation &&
 		    donor->incarnation != volume->server_incarnation)
-			rank += mix(volume->id ^ donor->incarnation) < own;
+			rank += weir_rng_mix(volume->id ^ donor->incarnation) < own;
 	}
 	return rank;
 }

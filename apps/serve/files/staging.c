@@ -130,6 +130,8 @@ static void end_piece(struct staging *staging, int *status, int rc)
 {
 	if (staging_is_end(rc))
 		atomic_store(&staging->lost, rc);
+	else if (rc && !status)
+		atomic_store(&staging->lost, rc); /* no call can say so */
 	if (rc && status)
 		__atomic_store_n(status, rc, __ATOMIC_RELAXED);
 	if (atomic_fetch_sub(&staging->moving, 1) == 1) {

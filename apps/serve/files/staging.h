@@ -11,9 +11,9 @@
 
 #include "fsd/fsd.h"
 
-/* Slots for FS_TRANSFER_MAX bytes and what a write overwrites on both sides. */
+/* The area of a connection. */
 #define STAGING_SLOTS 16u
-#define STAGING_BYTES (STAGING_SLOTS * (uint64_t)(FS_TRANSFER_MAX + 2 * FS_BLOCK))
+#define STAGING_BYTES (STAGING_SLOTS * (uint64_t)FS_SLOT_BYTES)
 
 /**
  * struct staging_conn - a connection

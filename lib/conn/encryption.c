@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
-#include "lib/conn/wire.h"
+#include "lib/conn/encryption.h"
 
 /* As softnic/udp/far_seal.h declares them. */
 static struct {
@@ -35,14 +35,14 @@ static const char *state_of(struct ibv_qp *qp, uint8_t session[static WIRE_SESSI
 	return qp && device.state ? device.state(qp, session, can) : NULL;
 }
 
-void weir_wire_ask(struct ibv_qp *qp)
+void weir_encryption_ask(struct ibv_qp *qp)
 {
 	pthread_once(&once, find_all);
 	if (qp && device.ask)
 		device.ask(qp);
 }
 
-int weir_wire_check(uint64_t encryption, bool has_key, struct weir_error *error)
+int weir_encryption_check(uint64_t encryption, bool has_key, struct weir_error *error)
 {
 	if (encryption > WEIR_ENCRYPTION_REQUIRED)
 		return weir_error_set(error, -EINVAL,
@@ -61,7 +61,7 @@ int weir_wire_check(uint64_t encryption, bool has_key, struct weir_error *error)
 	return 0;
 }
 
-const char *weir_wire_cipher(struct ibv_qp *qp)
+const char *weir_encryption_cipher(struct ibv_qp *qp)
 {
 	uint8_t session[WIRE_SESSION];
 	int can;
@@ -69,7 +69,7 @@ const char *weir_wire_cipher(struct ibv_qp *qp)
 	return state_of(qp, session, &can);
 }
 
-void weir_wire_bind(struct weir_handshake_setup *setup)
+void weir_encryption_bind(struct weir_handshake_setup *setup)
 {
 	const char *cipher;
 	int can;
