@@ -11,7 +11,7 @@
 #include "softnic/udp/far.h"
 
 static struct watched_keys {
-	const void *at; /* the far side of a queue pair */
+	const void *at; /* the far side of a queue pair; set last; atomic: any thread frees */
 	uint8_t keys[2][SEAL_KEY_BYTES], session[AGREE_SESSION_BYTES];
 	unsigned int freed, found;
 } watched[2];
@@ -40,13 +40,13 @@ static bool holds(const void *at, const void *bytes, size_t size)
 void __wrap_free(void *at)
 {
 	for (struct watched_keys *w = watched; at && w < watched + 2; w++) {
-		if (w->at != at)
+		if (__atomic_load_n(&w->at, __ATOMIC_ACQUIRE) != at)
 			continue;
 		w->freed++;
 		w->found += holds(at, w->keys[0], SEAL_KEY_BYTES) +
 			    holds(at, w->keys[1], SEAL_KEY_BYTES) +
 			    holds(at, w->session, AGREE_SESSION_BYTES);
-		w->at = NULL;
+		__atomic_store_n(&w->at, NULL, __ATOMIC_RELEASE);
 	}
 	__real_free(at);
 }
@@ -56,12 +56,12 @@ static void watch(struct watched_keys *w, const struct endpoint *e)
 	const struct far *f = to_qp(e->qp)->far;
 
 	assert_int_equal(f->agree.state, AGREE_SEALED);
-	w->at = f;
 	memcpy(w->keys[0], f->agree.seal.out.bytes, SEAL_KEY_BYTES);
 	memcpy(w->keys[1], f->agree.seal.in[0].bytes, SEAL_KEY_BYTES);
 	memcpy(w->session, f->agree.session, AGREE_SESSION_BYTES);
 	assert_true(holds(f, w->keys[0], SEAL_KEY_BYTES));
 	assert_true(holds(f, w->keys[1], SEAL_KEY_BYTES));
+	__atomic_store_n(&w->at, f, __ATOMIC_RELEASE);
 }
 
 static void open_sealed(struct endpoint *a, struct endpoint *b)
@@ -69,7 +69,11 @@ static void open_sealed(struct endpoint *a, struct endpoint *b)
 	struct endpoint_name at_a, at_b;
 	struct test_wr w;
 
-	memset(watched, 0, sizeof(watched));
+	for (struct watched_keys *w = watched; w < watched + 2; w++) {
+		__atomic_store_n(&w->at, NULL, __ATOMIC_RELEASE);
+		w->freed = 0;
+		w->found = 0;
+	}
 	end_open(a, ALL_ACCESS);
 	end_open_sharing(b, a);
 	at_a = end_name(a);
