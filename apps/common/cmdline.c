@@ -173,7 +173,7 @@ static void list_names(const struct cmdline_option *option, char *text, size_t s
 	}
 }
 
-/* @where: what precedes the value: "--memory" */
+/* @where: the words before the value, such as "--memory" */
 static int refuse(const char *cmd, const struct cmdline_option *option, const char *where,
 		  const char *text)
 {

@@ -200,7 +200,7 @@ struct weir_donor_info {
 };
 
 /*
- * Reads a donor's counters, each of which may lag behind the others. @size: sizeof(*@info).
+ * Reads a donor's counters. One may lag behind another. @size: sizeof(*@info).
  * Context: any thread. Return: 0; -EINVAL @size is too small.
  */
 int weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info, size_t size);

@@ -24,7 +24,7 @@
 #define CUT_NS 500000000ull
 #define LOOK_AGAIN_NS 1000000ull
 
-/* Cuts a process off at all our queue pairs: the end of its connection concerns all of them. */
+/* Cuts a process off at all our queue pairs, since all of them use its connection. */
 static void cut_off(uint32_t slot)
 {
 	struct qp *qp = NULL;

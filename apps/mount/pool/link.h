@@ -2,9 +2,9 @@
 /*
  * The link of a mount to the donor that serves a pool's volume now.
  *
- * Each call has a number and stays here until its reply. If the donor dies, or another serves the
- * volume, the link's thread finds the server in the pool's map, connects, and sends all calls that
- * have no reply again, in order. The server answers a call that it knows as it was at first. So the
+ * Each call has a number and stays here until its reply. The donor may die, or another may serve
+ * the volume. Then the link's thread finds the server in the pool's map and connects. It repeats
+ * all calls without a reply, in order. The server gives a known call its first answer again. So the
  * mount sees a pause.
  *
  * The bytes of a read or write go through a slot of the staging area that the server lends. A

@@ -347,7 +347,7 @@ static bool is_beyond_staging(const struct file_request *request)
 static int run_request(struct file_server *s, struct file_request *request)
 {
 	const struct wire_fs_reply beyond = { .status = -EINVAL, .shared = 1 };
-	int rc = 0;
+	int rc;
 
 	note_request(s, request);
 	if (!request->call || is_beyond_staging(request)) {
