@@ -165,6 +165,13 @@ def all_charts(source):
     yield "fs", [Panel(pattern, melt([row for row in rows if row["pattern"] == pattern], systems),
                        ["size"], "value", "series", label="MiB/s", log=True)
                  for pattern in dict.fromkeys(row["pattern"] for row in rows)]
+    rows = table("names")
+    yield "names", [
+        Panel("time", rows, ["operation"], "us", "system", label="us", log=True,
+              span=("least_us", "most_us")),
+        Panel("messages to the donor", [row for row in rows if row["messages"]], ["operation"],
+              "messages", "system", label="an operation"),
+        Panel("sleeps", rows, ["operation"], "sleeps", "system", label="an operation")]
 
     rows = [{**row, "series": f"{row['batching']}, {row['version']}"}
             for row in table("perf-memory")]

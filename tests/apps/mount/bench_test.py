@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """bench/fs runs, measures as asked, ends on a signal, and leaves other processes alone.
 
-Called with the paths of the weir command, beside which the benchmark's client lies, and of
-bench/fs/run.
+Called with the paths of the weir command, beside which the benchmarks' programs lie, of
+bench/fs/run and of bench/fs/names.
 GlusterFS, UCX and libfabric are not tested: they are not part of weir, nor installed everywhere.
 """
+import csv
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ import unittest
 import world
 from world import WEIR
 
-RUN = os.path.abspath(sys.argv.pop(1))
+RUN, NAMES = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 JOBS = {"write, 64k", "read, 64k", "random write, 64k", "random read, 64k"}
 SECONDS = 60
 
@@ -39,6 +40,23 @@ class Bench(unittest.TestCase):
             self.assertEqual(len(measured), 1, job)
             self.assertGreater(measured[0], 0, job)
         self.assertIn("load of the machine", done.stdout)
+
+    def test_each_operation_on_names_is_counted(self):
+        with tempfile.TemporaryDirectory() as directory:
+            table = os.path.join(directory, "table")
+            done = subprocess.run(
+                [NAMES, "--quick", "--systems", "tmpfs,weir mount", "--csv", table, WEIR],
+                text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=SECONDS)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(table, encoding="utf-8", newline="") as file:
+                rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 2 * 14)
+        for row in rows:
+            self.assertGreater(float(row["us"]), 0, row)
+        messages = {row["operation"]: float(row["messages"]) for row in rows
+                    if row["system"] == "weir mount"}
+        self.assertGreaterEqual(messages["mkdir"], 1)
+        self.assertLess(messages["read 4 KiB"], 1)
 
     def test_it_leaves_other_mounts_alone_and_ends_at_a_signal(self):
         there = world.World()
