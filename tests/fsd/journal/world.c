@@ -4,14 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define STAGING (FS_TRANSFER_MAX / 8)
+#define SLOT (FS_TRANSFER_MAX / 8) /* of a call, in the staging area of a connection */
+#define STAGING (WORLD_BATCH_MAX * SLOT)
 
 #define check(condition)                                                                      \
 	do {                                                                                  \
@@ -71,44 +71,97 @@ static int disk_write(void *arg, uint64_t offset, const void *from, size_t lengt
 	return put(arg, offset, from, length);
 }
 
-static void start(void *arg, void *to, const struct fsd_data *piece, int *status)
+static uint8_t *area_of(struct crash_world *w, const struct crash_request *request)
+{
+	return w->area[request->conn % 2];
+}
+
+static uint8_t *slot_of(struct crash_world *w, const struct crash_call *call)
+{
+	return w->area[w->conn % 2] + (call - w->call) * SLOT;
+}
+
+static void move(struct crash_world *w, const struct crash_move *m)
 {
 	static const uint8_t zeroes[WORLD_FILE_MAX + 2 * FS_BLOCK];
-	struct crash_world *w = arg;
-	struct crash_call *call = to;
-	uint8_t *staging = call->staging + piece->place;
+	const struct fsd_data *piece = &m->piece;
+	uint8_t *at = NULL;
 	int rc = 0;
 
-	check(piece->kind == FSD_DATA_ZERO || piece->place + piece->length <= STAGING);
-	memset(staging, 0, piece->kind == FSD_DATA_WRITE ? piece->before : 0);
+	check(!m->request || !m->request->has_ended);
+	if (piece->kind != FSD_DATA_ZERO)
+		at = area_of(w, m->request) + piece->place;
 	if (piece->kind == FSD_DATA_WRITE) {
-		memset(staging + piece->length - piece->after, 0, piece->after);
-		rc = put(w, piece->volume, staging, piece->length);
+		memset(at, 0, piece->before);
+		memset(at + piece->length - piece->after, 0, piece->after);
+		rc = put(w, piece->volume, at, piece->length);
 	} else if (piece->kind == FSD_DATA_ZERO) {
 		check(piece->length <= sizeof(zeroes));
 		rc = put(w, piece->volume, zeroes, piece->length);
 	} else if (piece->kind == FSD_DATA_HOLE) {
-		memset(staging, 0, piece->length);
+		memset(at, 0, piece->length);
 	} else if (!w->is_down) {
-		memcpy(staging, w->disk + piece->volume, piece->length);
+		memcpy(at, w->disk + piece->volume, piece->length);
 	}
 	if (rc)
-		*status = rc;
+		*m->status = rc;
+}
+
+static void move_all(struct crash_world *w)
+{
+	for (unsigned int i = 0; i < w->nr_moves; i++)
+		move(w, &w->move[i]);
+	w->nr_moves = 0;
+}
+
+/* The bytes move now, or as late as they may. */
+static void start(void *arg, void *to, const struct fsd_data *piece, int *status)
+{
+	struct crash_world *w = arg;
+
+	check(w->nr_moves < WORLD_MOVES_MAX);
+	check(piece->kind == FSD_DATA_ZERO || piece->place + piece->length <= STAGING);
+	w->move[w->nr_moves++] = (struct crash_move){ *piece, to, status };
+	if (draw(w, 2))
+		move_all(w);
 }
 
 static int settle(void *arg)
 {
-	return ((struct crash_world *)arg)->is_down ? -EIO : 0;
+	struct crash_world *w = arg;
+
+	move_all(w);
+	return w->is_down ? -EIO : 0;
 }
 
+static void check_transferred(struct crash_world *w, struct crash_call *call, const void *bytes)
+{
+	struct wire_fs_transferred out;
+
+	memcpy(&out, bytes, sizeof(out));
+	if (!call->reads) {
+		call->expected_length = out.length;
+		return;
+	}
+	check(out.length == call->expected_length);
+	if (memcmp(slot_of(w, call) + call->place, call->expected, out.length)) {
+		fprintf(stderr, "a read returned wrong bytes\n");
+		abort();
+	}
+}
+
+/* A reply to an earlier connection is lost. */
 static void reply(void *arg, void *to, const void *bytes, size_t length)
 {
 	struct crash_world *w = arg;
-	struct crash_call *call = to;
+	struct crash_request *request = to;
+	struct crash_call *call = request->call;
 	struct wire_fs_reply head;
 	struct wire_fs_attr attr;
 
-	if (!length)
+	check(!request->has_ended);
+	request->has_ended = true;
+	if (!length || request->conn != w->conn)
 		return;
 	check(!w->is_down);
 	memcpy(&head, bytes, sizeof(head));
@@ -119,20 +172,8 @@ static void reply(void *arg, void *to, const void *bytes, size_t length)
 		memcpy(&attr, (const char *)bytes + sizeof(head), sizeof(attr));
 		call->expected_length = attr.ino; /* of FS_MAKE and FS_LOOKUP */
 	}
-	if (length == sizeof(struct wire_fs_transferred)) {
-		struct wire_fs_transferred out;
-
-		memcpy(&out, bytes, sizeof(out));
-		if (!call->reads) {
-			call->expected_length = out.length;
-			return;
-		}
-		check(out.length == call->expected_length);
-		if (memcmp(call->staging + call->place, call->expected, out.length)) {
-			fprintf(stderr, "a read returned wrong bytes\n");
-			abort();
-		}
-	}
+	if (length == sizeof(struct wire_fs_transferred))
+		check_transferred(w, call, bytes);
 }
 
 static void wall(void *arg, struct wire_fs_time *now)
@@ -165,12 +206,11 @@ static struct crash_call *new_call(struct crash_world *w, enum wire_fs_op op, ui
 				   size_t fixed)
 {
 	struct crash_call *call = &w->call[w->nr_calls++];
-	uint8_t *staging = call->staging, *expected = call->expected;
+	uint8_t *expected = call->expected;
 	struct wire_fs_call head = { w->mount, ++w->number, w->number };
 	struct wire_fs_head first = { .op = (uint16_t)op, .ino = ino };
 
-	memset(call, 0, offsetof(struct crash_call, staging));
-	call->staging = staging;
+	memset(call, 0, sizeof(*call));
 	call->expected = expected;
 	head.answered = w->number - (w->nr_calls - 1);
 	memcpy(call->message, &head, sizeof(head));
@@ -204,15 +244,56 @@ static void name_file(struct crash_call *call, unsigned int file)
 	add_text(call, name, strlen(name), true);
 }
 
-/* Return: the error if the server must end. */
+/* Sends a call by the current connection. Return: the error if the server must end. */
 static int send(struct crash_world *w, struct crash_call *call)
 {
+	struct crash_request *request = &call->request[w->conn % 2];
 	int rc;
 
 	if (w->is_down)
 		return -EIO;
-	rc = fsd_service_request(w->service, call, call->message, call->length);
+	*request = (struct crash_request){ .call = call, .conn = w->conn };
+	rc = fsd_service_request(w->service, request, call->message, call->length);
 	return rc < 0 ? rc : 0;
+}
+
+/* The mount's next connection, with another staging area. */
+static void connect_again(struct crash_world *w)
+{
+	w->conn++;
+	memset(w->area[w->conn % 2], 0xdd, STAGING);
+}
+
+static bool is_op(const struct crash_call *call, enum wire_fs_op op)
+{
+	struct wire_fs_head head;
+
+	memcpy(&head, call->message + sizeof(struct wire_fs_call), sizeof(head));
+	return head.op == op;
+}
+
+/*
+ * Repeats the calls that have no reply by the next connection. The bytes of a write are put into
+ * the new area. A read that others follow could see what they write, and is given up.
+ */
+static int repeat_calls(struct crash_world *w)
+{
+	const uint8_t *old = w->area[w->conn % 2];
+	int rc = 0;
+
+	connect_again(w);
+	for (unsigned int i = w->done; i < w->nr_calls; i++) {
+		struct crash_call *call = &w->call[i];
+
+		if (!call->reads)
+			memcpy(slot_of(w, call), old + i * SLOT, SLOT);
+		call->is_given_up |= is_op(call, FS_READ) && i + 1 < w->nr_calls;
+	}
+	for (unsigned int i = w->done; i < w->nr_calls && !rc; i++) {
+		if (!w->call[i].replies && !w->call[i].is_given_up)
+			rc = send(w, &w->call[i]);
+	}
+	return rc;
 }
 
 static void end_service(struct crash_world *w)
@@ -249,8 +330,8 @@ static struct wire_fs_transfer *transfer(struct crash_world *w, enum wire_fs_op 
 
 	t->offset = offset;
 	t->length = length;
-	t->place = FS_BLOCK * draw(w, 3) + offset % FS_BLOCK;
-	call->place = t->place;
+	call->place = FS_BLOCK * draw(w, 3) + offset % FS_BLOCK;
+	t->place = (uint64_t)(call - w->call) * SLOT + call->place;
 	call->reads = op == FS_READ;
 	return t;
 }
@@ -266,11 +347,11 @@ static void write_file(struct crash_world *w, unsigned int file)
 		offset = 0;
 	transfer(w, FS_WRITE, file, offset, length);
 	call = &w->call[w->nr_calls - 1];
-	memset(call->staging, 0xee, STAGING);
+	memset(slot_of(w, call), 0xee, SLOT);
 	for (uint32_t i = 0; i < length; i++) {
 		uint8_t byte = (uint8_t)(1 + draw(w, 255));
 
-		call->staging[call->place + i] = byte;
+		slot_of(w, call)[call->place + i] = byte;
 		f->bytes[offset + i] = byte;
 		w->before.file[file].torn[offset + i] = true;
 	}
@@ -402,21 +483,14 @@ static unsigned int file_of(const struct crash_call *call)
 	return call->message[call->length - 1] - (unsigned int)'0';
 }
 
-static bool is_op(const struct crash_call *call, enum wire_fs_op op)
-{
-	struct wire_fs_head head;
-
-	memcpy(&head, call->message + sizeof(struct wire_fs_call), sizeof(head));
-	return head.op == op;
-}
-
 /* @end: the calls from w->done up to this one */
 static void check_replies(struct crash_world *w, unsigned int end)
 {
 	for (unsigned int i = w->done; i < end; i++) {
 		const struct crash_call *call = &w->call[i];
 
-		check(call->replies == 1 && call->got == call->status);
+		if (!call->is_given_up)
+			check(call->replies == 1 && call->got == call->status);
 		if (is_op(call, FS_MAKE) && !call->status)
 			w->ino[file_of(call)] = call->expected_length;
 	}
@@ -429,6 +503,7 @@ static void reopen(struct crash_world *w)
 	if (w->service)
 		end_service(w);
 	w->is_down = false;
+	w->nr_moves = 0;
 	w->crash_at = 0;
 	check(!open_service(w));
 }
@@ -453,7 +528,7 @@ static void mount(struct crash_world *w)
 	m->version = FS_VERSION;
 	if (send(w, call) || fsd_service_commit(w->service)) {
 		reopen(w);
-		check(!send(w, call) && !fsd_service_commit(w->service));
+		check(!repeat_calls(w) && !fsd_service_commit(w->service));
 	}
 	check(call->replies == 1 && !call->got);
 	w->nr_calls = 0;
@@ -491,7 +566,7 @@ static void read_back(struct crash_world *w, struct account *found)
 		ask(w, call);
 		check(!call->got);
 		f->size = (uint32_t)call->expected_length;
-		memcpy(f->bytes, call->staging, f->size);
+		memcpy(f->bytes, slot_of(w, call), f->size);
 	}
 }
 
@@ -526,7 +601,7 @@ static void find_outcome(struct crash_world *w, bool had_reply)
 	w->number = 0;
 	w->done = 0;
 	mount(w);
-	memset(w->call[0].staging, 0xdd, STAGING);
+	connect_again(w);
 	read_back(w, &found);
 	check(agrees(&found, &w->after) || (!had_reply && agrees(&found, &w->before)));
 	w->after = found;
@@ -542,12 +617,7 @@ static void recover(struct crash_world *w)
 		find_outcome(w, had_reply);
 		return;
 	}
-	for (unsigned int i = w->done; i < w->nr_calls; i++) {
-		w->call[i].reads = false; /* may see what the batch writes later */
-		if (!w->call[i].replies)
-			check(!send(w, &w->call[i]));
-	}
-	check(!fsd_service_commit(w->service));
+	check(!repeat_calls(w) && !fsd_service_commit(w->service));
 	check_replies(w, w->nr_calls);
 }
 
@@ -588,6 +658,8 @@ static void run_batch(struct crash_world *w)
 		plan(w);
 		rc = send_planned(w, first, &middle);
 	}
+	if (!rc && !draw(w, 4)) /* the mount lost its connection */
+		rc = repeat_calls(w);
 	if (!rc)
 		rc = fsd_service_commit(w->service);
 	if (rc)
@@ -599,17 +671,16 @@ static void run_batch(struct crash_world *w)
 
 void world_run(struct crash_world *w, uint64_t seed, uint64_t crash_at, unsigned int batches)
 {
-	uint8_t *staging[WORLD_BATCH_MAX], *expected[WORLD_BATCH_MAX];
+	uint8_t *area[2], *expected[WORLD_BATCH_MAX];
 
-	for (unsigned int i = 0; i < WORLD_BATCH_MAX; i++) {
-		staging[i] = w->call[i].staging ? w->call[i].staging : calloc(1, STAGING);
-		expected[i] = w->call[i].expected ? w->call[i].expected : calloc(1, STAGING);
-	}
+	for (unsigned int i = 0; i < 2; i++)
+		area[i] = w->area[i] ? w->area[i] : calloc(1, STAGING);
+	for (unsigned int i = 0; i < WORLD_BATCH_MAX; i++)
+		expected[i] = w->call[i].expected ? w->call[i].expected : calloc(1, SLOT);
 	memset(w, 0, sizeof(*w));
-	for (unsigned int i = 0; i < WORLD_BATCH_MAX; i++) {
-		w->call[i].staging = staging[i];
+	memcpy(w->area, area, sizeof(area));
+	for (unsigned int i = 0; i < WORLD_BATCH_MAX; i++)
 		w->call[i].expected = expected[i];
-	}
 	w->random = seed * 0x9e3779b97f4a7c15u + 1;
 	w->mount = 7;
 	w->crash_at = crash_at;

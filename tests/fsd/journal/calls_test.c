@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Single calls of a mount: repeated, refused, without their bytes, or the last. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "fsd/journal/calls.h"
+#include "tests/fsd/journal/served.h"
+
+#define BYTES (16u << 20)
+#define MOUNT 7
+#define SIZE(type) sizeof(struct wire_fs_##type)
+
+static struct served served;
+static struct served_conn first, second;
+static uint64_t number; /* of the mount's last call */
+
+/* The mount's next call, by a connection; all earlier calls have their replies. */
+static struct served_call next_call(struct served_conn *conn)
+{
+	number++;
+	return (struct served_call){ .conn = conn, .head = { MOUNT, number, number } };
+}
+
+static int mount(uint64_t id, uint64_t its_number)
+{
+	struct served_call call = { .conn = &first, .head = { id, its_number, its_number } };
+	const union wire_fs_fixed m = {
+		.mount = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION },
+	};
+
+	return served_ask(&served, &call, &m, SIZE(mount), NULL);
+}
+
+/* Return: the new file's number; it is open. */
+static uint64_t make(const char *name)
+{
+	struct served_call call = next_call(&first);
+	const union wire_fs_fixed m = { .make = { .head = { .op = FS_MAKE, .ino = FS_ROOT },
+						  .mode = S_IFREG | 0600,
+						  .make = FS_MAKE_OPEN } };
+	struct wire_fs_attr attr;
+
+	assert_int_equal(served_ask(&served, &call, &m, SIZE(make), name), 0);
+	memcpy(&attr, call.reply + SIZE(reply), sizeof(attr));
+	return attr.ino;
+}
+
+static union wire_fs_fixed transfer(enum wire_fs_op op, uint64_t ino, uint32_t length)
+{
+	return (union wire_fs_fixed){
+		.transfer = { .head = { .op = (uint16_t)op, .ino = ino }, .length = length },
+	};
+}
+
+static union wire_fs_fixed set_mode(uint64_t ino, uint32_t mode)
+{
+	return (union wire_fs_fixed){ .setattr = { .head = { .op = FS_SETATTR, .ino = ino },
+						   .mask = FS_SET_MODE,
+						   .mode = mode } };
+}
+
+static uint64_t size_of(uint64_t ino)
+{
+	struct served_call call = next_call(&first);
+	const union wire_fs_fixed get = { .head = { .op = FS_GETATTR, .ino = ino } };
+	struct wire_fs_attr attr;
+
+	assert_int_equal(served_ask(&served, &call, &get, SIZE(head), NULL), 0);
+	memcpy(&attr, call.reply + SIZE(reply), sizeof(attr));
+	return attr.size;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	number = 0;
+	served_init(&served, BYTES);
+	assert_int_equal(mount(MOUNT, ++number), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	served_fini(&served);
+	return 0;
+}
+
+static void write_all(uint64_t ino, const char *text)
+{
+	struct served_call call = next_call(&first);
+	union wire_fs_fixed t = transfer(FS_WRITE, ino, (uint32_t)strlen(text));
+
+	memcpy(first.area, text, strlen(text));
+	assert_int_equal(served_ask(&served, &call, &t, SIZE(transfer), NULL), 0);
+}
+
+static void a_read_repeated_while_its_bytes_move_brings_them_to_the_new_connection(void **state)
+{
+	struct served_call call, again;
+	uint64_t ino = make("f");
+	union wire_fs_fixed t = transfer(FS_READ, ino, 5);
+
+	(void)state;
+	write_all(ino, "bytes");
+	memset(&first, 0, sizeof(first));
+	memset(&second, 0, sizeof(second));
+	call = next_call(&first);
+	assert_true(served_send(&served, &call, &t, SIZE(transfer), NULL) > 0);
+	again = call;
+	again.conn = &second;
+	assert_int_equal(served_ask(&served, &again, &t, SIZE(transfer), NULL), 0);
+	assert_memory_equal(second.area, "bytes", 5);
+	assert_int_equal(call.replies, 1);
+}
+
+static void a_write_repeated_while_its_bytes_move_happens_once(void **state)
+{
+	struct served_call call, again;
+	uint64_t ino = make("f");
+	union wire_fs_fixed t = transfer(FS_WRITE, ino, 5);
+
+	(void)state;
+	memcpy(first.area, "bytes", 5);
+	call = next_call(&first);
+	assert_true(served_send(&served, &call, &t, SIZE(transfer), NULL) > 0);
+	again = call;
+	again.conn = &second;
+	memcpy(second.area, "other", 5);
+	assert_int_equal(served_ask(&served, &again, &t, SIZE(transfer), NULL), 0);
+	t.head.op = FS_READ;
+	call = next_call(&first);
+	assert_int_equal(served_ask(&served, &call, &t, SIZE(transfer), NULL), 0);
+	assert_memory_equal(first.area, "bytes", 5);
+}
+
+static void a_write_without_its_bytes_is_in_no_log_and_no_read(void **state)
+{
+	struct served_call write, read;
+	uint64_t ino = make("f");
+	union wire_fs_fixed t = transfer(FS_WRITE, ino, 5);
+
+	(void)state;
+	served.move_error = -ENOMEM;
+	write = next_call(&first);
+	assert_true(served_send(&served, &write, &t, SIZE(transfer), NULL) > 0);
+	t.head.op = FS_READ;
+	t.transfer.place = FS_BLOCK;
+	read = next_call(&first);
+	assert_true(served_send(&served, &read, &t, SIZE(transfer), NULL) > 0);
+	assert_int_equal(fsd_service_commit(served.service), -ENOMEM);
+	assert_true(!write.replies && !read.replies);
+	served.move_error = 0;
+	assert_int_equal(served_reopen(&served), 0);
+	/* The mount was told to repeat both. */
+	assert_true(write.replies == 1 && !write.length && read.replies == 1 && !read.length);
+	assert_int_equal(size_of(ino), 0);
+}
+
+/* Changes a file @nr times in one batch. The mount says that no reply from @kept on has arrived. */
+static void change(uint64_t ino, uint64_t kept, unsigned int nr)
+{
+	static struct served_call calls[FSD_MOUNT_CALLS_MAX];
+
+	for (unsigned int i = 0; i < nr; i++) {
+		const union wire_fs_fixed set = set_mode(ino, i % 01000);
+
+		calls[i] = next_call(&first);
+		calls[i].head.answered = kept;
+		assert_true(served_send(&served, &calls[i], &set, SIZE(setattr), NULL) > 0);
+	}
+	assert_int_equal(fsd_service_commit(served.service), 0);
+	for (unsigned int i = 0; i < nr; i++)
+		assert_true(calls[i].replies == 1 && !calls[i].status);
+}
+
+/* Else the next server would keep more replies than a mount may have. */
+static void answered_that_jumps_back_is_the_same_for_the_next_server(void **state)
+{
+	uint64_t ino = make("f"), kept = number + 1;
+	const union wire_fs_fixed get = { .head = { .op = FS_GETATTR, .ino = ino } };
+	struct served_call look;
+
+	(void)state;
+	change(ino, kept, FSD_MOUNT_CALLS_MAX - 1);
+	look = next_call(&first); /* changes nothing, so it is in no log */
+	assert_int_equal(served_ask(&served, &look, &get, SIZE(head), NULL), 0);
+	change(ino, kept, FSD_MOUNT_CALLS_MAX - 1);
+	assert_int_equal(served_reopen(&served), 0);
+	assert_int_equal(size_of(ino), 0);
+}
+
+static void the_end_of_a_mount_is_in_the_log_before_its_reply(void **state)
+{
+	struct served_call call = next_call(&first);
+	const union wire_fs_fixed end = { .head.op = FS_UNMOUNT };
+
+	(void)state;
+	served.disk_error = -EIO;
+	assert_int_equal(served_send(&served, &call, &end, SIZE(head), NULL), -EIO);
+	assert_int_equal(call.replies, 0);
+	served.disk_error = 0;
+	assert_int_equal(served_reopen(&served), 0);
+	assert_int_equal(served_ask(&served, &call, &end, SIZE(head), NULL), 0);
+	assert_int_equal(served_reopen(&served), 0);
+	call = next_call(&first);
+	assert_int_equal(served_ask(&served, &call, &end, SIZE(head), NULL), 0);
+	call = next_call(&first);
+	assert_int_equal(served_ask(&served, &call, &(union wire_fs_fixed){ .head.op = FS_STATFS },
+				    SIZE(head), NULL),
+			 -ENOTCONN);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_read_repeated_while_its_bytes_move_brings_them_to_the_new_connection),
+		TEST(a_write_repeated_while_its_bytes_move_happens_once),
+		TEST(a_write_without_its_bytes_is_in_no_log_and_no_read),
+		TEST(answered_that_jumps_back_is_the_same_for_the_next_server),
+		TEST(the_end_of_a_mount_is_in_the_log_before_its_reply),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
