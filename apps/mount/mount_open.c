@@ -140,6 +140,11 @@ static int join_donor(struct mount *m)
 	if (!rc &&
 	    (mounted.root.ino != FS_ROOT || !mounted.chunk_bytes || mounted.chunk_bytes % FS_BLOCK))
 		rc = -EPROTO;
+	if (rc == -ENFILE || rc == -EDQUOT)
+		return failure(cmd,
+			       "%s has as many mounts as it may have%s: unmount another; one that "
+			       "died is forgotten after six leases of the pool",
+			       m->options->donor, rc == -EDQUOT ? " by one key" : "");
 	if (rc)
 		return failure(cmd, "cannot mount the file system of donor %s: %s",
 			       m->options->donor, strerror(-rc));

@@ -525,8 +525,13 @@ static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire
 	struct fsd_mount *mount = fsd_calls_mount(&s->calls, in->mount);
 	struct fsd_call *call;
 
-	if (!mount && in->mount && in->number && is_op(message, length, FS_MOUNT))
+	if (!mount && in->mount && in->number && is_op(message, length, FS_MOUNT)) {
 		mount = add_mount(s, in->mount);
+		if (!mount) {
+			refuse(s, to, s->calls.nr == FSD_MOUNTS_MAX ? -ENFILE : -ENOMEM);
+			return NULL;
+		}
+	}
 	if (!mount || !in->number) {
 		refuse(s, to, mount ? -EPROTO : -ENOTCONN);
 		return NULL;

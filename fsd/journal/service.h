@@ -77,7 +77,8 @@ void fsd_service_close(struct fsd_service *service);
  * fsd_service_request() - a message of a mount
  * @to: for the reply
  * @message: a wire_fs_call, then a message of wire/fs.h; any bytes. An unknown mount gets
- *	-ENOTCONN, except for FS_MOUNT
+ *	-ENOTCONN, except for FS_MOUNT, which gets -ENFILE if there are too many. After a message of
+ *	a mount's connection, the host passes on none of an earlier connection of that mount
  *
  * Return: the number of requests that wait for fsd_service_commit(); or of the disk, if a batch had
  * to be committed first: then the server must be closed.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What must hold for a file server between any two requests. */
+/* Invariants of a file server between any two requests. */
 #ifndef WEIR_TESTS_FUZZ_FS_CHECK_H
 #define WEIR_TESTS_FUZZ_FS_CHECK_H
 

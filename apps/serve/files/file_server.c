@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "apps/common/client.h"
-#include "apps/serve/files/staging.h"
-#include "fsd/journal/calls.h"
+#include "apps/serve/files/mounts.h"
 #include "fsd/journal/service.h"
 #include "lib/base/clock.h"
 #include "lib/base/thread.h"
@@ -22,7 +21,7 @@
 
 #define CLIENTS_MAX 64u
 #define TICK_NS WEIR_NS_PER_S
-#define GRACE_NS (30 * WEIR_NS_PER_S) /* of a mount that is gone: then its locks are free */
+#define GRACE_LEASES 6u /* of a mount that is gone: then its locks are free */
 #define PAGE (2u << 20)
 
 /* A message of a mount. @call: NULL: it has its reply, and only says that the mount is there. */
@@ -37,17 +36,10 @@ struct file_request {
 
 TAILQ_HEAD(file_request_list, file_request);
 
-/* A mount: @conn is its connection, or NULL since @gone_ns. */
-struct file_mount {
-	TAILQ_ENTRY(file_mount) entry;
-	uint64_t id, gone_ns;
-	struct staging_conn *conn;
-};
-
 /**
  * struct file_server - a server
  * @volume, @service, @client: of the server's thread
- * @mounts: the same; @nr_mounts of them
+ * @mounts: the same; one that is gone for @grace_ns is forgotten
  * @published: this server in the map
  * @opening: held until the listener is known to its callbacks
  * @lock: guards what follows
@@ -62,8 +54,8 @@ struct file_server {
 	struct weir_volume *volume;
 	struct fsd_service *service;
 	struct staging staging;
-	TAILQ_HEAD(, file_mount) mounts;
-	unsigned int nr_mounts;
+	struct file_mounts mounts;
+	uint64_t grace_ns;
 	struct weir_pool_volume published;
 	pthread_mutex_t opening;
 	pthread_t thread;
@@ -232,84 +224,23 @@ static void on_log(void *arg, enum weir_log_level level, const char *line)
 	s->options.on_log(s->options.arg, level, line);
 }
 
-static struct file_mount *find_mount(const struct file_server *s, uint64_t id)
-{
-	struct file_mount *mount;
-
-	TAILQ_FOREACH(mount, &s->mounts, entry) {
-		if (mount->id == id)
-			break;
-	}
-	return mount;
-}
-
-static void remember_mount(void *arg, uint64_t id)
+/* A mount without an entry, for want of memory, would keep its locks without an end. */
+static void restore_mount(void *arg, uint64_t id)
 {
 	struct file_server *s = arg;
-	struct file_mount *mount = s->nr_mounts < FSD_MOUNTS_MAX ? calloc(1, sizeof(*mount)) : NULL;
 
-	if (!mount)
-		return;
-	mount->id = id;
-	mount->gone_ns = weir_now_ns();
-	TAILQ_INSERT_TAIL(&s->mounts, mount, entry);
-	s->nr_mounts++;
-}
-
-static void set_conn(struct file_mount *mount, struct staging_conn *conn)
-{
-	if (conn == mount->conn)
-		return;
-	if (conn)
-		staging_ref(conn);
-	if (mount->conn)
-		staging_unref(mount->conn);
-	mount->conn = conn;
-	mount->gone_ns = weir_now_ns();
-}
-
-static void forget_mount(struct file_server *s, struct file_mount *mount)
-{
-	set_conn(mount, NULL);
-	TAILQ_REMOVE(&s->mounts, mount, entry);
-	s->nr_mounts--;
-	free(mount);
-}
-
-/* Which connection a mount uses. Without memory it may lose its locks after a while. */
-static void note_request(struct file_server *s, const struct file_request *request)
-{
-	enum wire_fs_op op = op_of(request->message, request->length);
-	struct wire_fs_call call;
-	struct file_mount *mount;
-
-	if (!op)
-		return;
-	memcpy(&call, request->message, sizeof(call));
-	if (op == FS_MOUNT && !find_mount(s, call.mount))
-		remember_mount(s, call.mount);
-	mount = find_mount(s, call.mount);
-	if (mount && op == FS_UNMOUNT)
-		forget_mount(s, mount);
-	else if (mount)
-		set_conn(mount, request->conn);
+	if (mounts_restore(&s->mounts, id, weir_now_ns()))
+		atomic_store(&s->staging.lost, -ENOMEM);
 }
 
 /* Mounts that have been gone for long lose their opens and locks. */
 static int end_mounts(struct file_server *s)
 {
-	struct file_mount *mount, *next;
+	uint64_t id;
 	int rc = 0;
 
-	for (mount = TAILQ_FIRST(&s->mounts); mount && rc >= 0; mount = next) {
-		next = TAILQ_NEXT(mount, entry);
-		if (mount->conn && staging_is_gone(mount->conn))
-			set_conn(mount, NULL);
-		if (mount->conn || weir_now_ns() < mount->gone_ns + GRACE_NS)
-			continue;
-		rc = fsd_service_leave(s->service, mount->id);
-		forget_mount(s, mount);
-	}
+	while (rc >= 0 && mounts_expire(&s->mounts, weir_now_ns(), s->grace_ns, &id))
+		rc = fsd_service_leave(s->service, id);
 	return rc < 0 ? rc : fsd_service_commit(s->service);
 }
 
@@ -321,7 +252,7 @@ static int publish(struct file_server *s)
 	int rc;
 
 	weir_volume_pool_claim(s->volume, &lease, &now.server_claim);
-	now.is_mounted = !TAILQ_EMPTY(&s->mounts);
+	now.is_mounted = s->mounts.nr;
 	if (now.server_claim == s->published.server_claim &&
 	    now.is_mounted == s->published.is_mounted)
 		return 0;
@@ -344,14 +275,31 @@ static bool is_beyond_staging(const struct file_request *request)
 	return t.place > STAGING_BYTES - FS_TRANSFER_MAX - FS_BLOCK;
 }
 
+/* Return: 0, or a status for a message that does not count. */
+static int note_request(struct file_server *s, const struct file_request *request)
+{
+	enum wire_fs_op op = op_of(request->message, request->length);
+	struct wire_fs_call call;
+
+	if (!op)
+		return -EPROTO;
+	memcpy(&call, request->message, sizeof(call));
+	return mounts_note(&s->mounts, request->conn, call.mount, op, weir_now_ns());
+}
+
 static int run_request(struct file_server *s, struct file_request *request)
 {
-	const struct wire_fs_reply beyond = { .status = -EINVAL, .shared = 1 };
+	struct wire_fs_reply refused = { .status = note_request(s, request), .shared = 1 };
 	int rc;
 
-	note_request(s, request);
-	if (!request->call || is_beyond_staging(request)) {
-		reply(s, request, &beyond, sizeof(beyond));
+	if (!refused.status && is_beyond_staging(request))
+		refused.status = -EINVAL;
+	if (refused.status == -ECONNRESET) {
+		reply(s, request, NULL, 0);
+		return 0;
+	}
+	if (!request->call || refused.status) {
+		reply(s, request, &refused, sizeof(refused));
 		return 0;
 	}
 	rc = fsd_service_request(s->service, request, request->message, request->length);
@@ -370,7 +318,7 @@ static int run_requests(struct file_server *s, struct file_request_list *list)
 		rc = run_request(s, request);
 	}
 	/* The map says that the volume is mounted before the mount knows. */
-	if (rc >= 0 && !s->published.is_mounted && !TAILQ_EMPTY(&s->mounts))
+	if (rc >= 0 && !s->published.is_mounted && s->mounts.nr)
 		rc = publish(s);
 	return rc < 0 ? rc : fsd_service_commit(s->service);
 }
@@ -438,6 +386,18 @@ static int serve_mounts(struct file_server *s)
 	return rc;
 }
 
+/* Mounts follow a takeover at the pool's pace, and so does the patience with them. */
+static int read_grace(struct file_server *s, struct weir_error *error)
+{
+	struct weir_pool_map *map = calloc(1, sizeof(*map));
+	int rc = map ? weir_pool_client_read(s->client, map, error) : -ENOMEM;
+
+	if (!rc)
+		s->grace_ns = GRACE_LEASES * map->lease_ms * WEIR_NS_PER_MS;
+	free(map);
+	return rc;
+}
+
 static int open_volume(struct file_server *s, struct weir_error *error)
 {
 	char text[1024 + WEIR_POOL_NAME_MAX];
@@ -449,6 +409,8 @@ static int open_volume(struct file_server *s, struct weir_error *error)
 	};
 	int rc = weir_pool_client_open(s->options.pool, &s->client, error);
 
+	if (!rc)
+		rc = read_grace(s, error);
 	snprintf(text, sizeof(text), "%s/%s", s->options.pool, s->name);
 	return rc ? rc : weir_volume_open_files(&options, &s->volume, error);
 }
@@ -535,7 +497,7 @@ static int open_all(struct file_server *s, struct weir_error *error)
 		rc = open_listener(s, error);
 	if (rc)
 		return rc;
-	fsd_service_mounts(s->service, remember_mount, s);
+	fsd_service_mounts(s->service, restore_mount, s);
 	fsd_service_info(s->service, &info);
 	say(s, WEIR_LOG_INFO,
 	    "serves files volume=%s address=%s files=%" PRIu64 " mounts=%u replayed=%" PRIu64
@@ -548,13 +510,10 @@ static int open_all(struct file_server *s, struct weir_error *error)
 /* The volume last: its claim ends, and another may have it. */
 static void close_all(struct file_server *s)
 {
-	struct file_mount *mount;
-
 	(void)staging_settle(&s->staging);
 	if (s->service)
 		fsd_service_close(s->service);
-	while ((mount = TAILQ_FIRST(&s->mounts)))
-		forget_mount(s, mount);
+	mounts_fini(&s->mounts);
 	if (s->staging.donor)
 		weir_donor_close(s->staging.donor);
 	weir_volume_close(s->volume);
@@ -599,7 +558,7 @@ struct file_server *file_server_start(const struct file_server_options *options,
 	snprintf(s->published.server, sizeof(s->published.server), "%s", options->donor);
 	s->published.server_incarnation = options->incarnation;
 	TAILQ_INIT(&s->requests);
-	TAILQ_INIT(&s->mounts);
+	mounts_init(&s->mounts);
 	staging_init(&s->staging);
 	pthread_mutex_init(&s->opening, NULL);
 	pthread_mutex_init(&s->lock, NULL);

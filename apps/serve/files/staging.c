@@ -45,8 +45,10 @@ struct staging_conn *staging_join(struct staging *staging, struct weir_peer *pee
 	conn->staging = staging;
 	conn->peer = peer;
 	conn->memory = memory;
+	conn->tenant = weir_peer_tenant(peer);
 	conn->refs = 1;
 	pthread_mutex_lock(&staging->lock);
+	conn->number = ++staging->joined;
 	TAILQ_INSERT_TAIL(&staging->conns, conn, entry);
 	pthread_mutex_unlock(&staging->lock);
 	return conn;

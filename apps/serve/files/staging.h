@@ -18,6 +18,8 @@
 /**
  * struct staging_conn - a connection
  * @memory: the staging area
+ * @tenant: of the peer's key; @number: from 1, in the order of joining
+ * @mount: the only mount that the connection speaks for; 0: none yet; of the server's thread
  * @refs: requests and mounts of the server that use it, and the connection itself
  * @is_gone: the peer has left
  */
@@ -27,6 +29,8 @@ struct staging_conn {
 	struct weir_peer *peer;
 	struct weir_region_token token;
 	uint8_t *memory;
+	unsigned int tenant;
+	uint64_t number, mount;
 	unsigned int refs;
 	bool is_gone;
 };
@@ -38,7 +42,7 @@ TAILQ_HEAD(staging_conn_list, staging_conn);
  * @donor: the listener
  * @volume: where bytes move to and from
  * @lock: guards the connections
- * @conns: those with a region
+ * @conns: those with a region; @joined: how many there were so far
  * @moving: pieces under way, and one while settle waits; atomic
  * @lost: the volume has ended with this error; atomic
  * @settled: a futex that changes with the end of the last piece
@@ -48,6 +52,7 @@ struct staging {
 	struct weir_volume *volume;
 	pthread_mutex_t lock;
 	struct staging_conn_list conns;
+	uint64_t joined;
 	atomic_uint moving;
 	atomic_int lost;
 	uint32_t settled;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Mounts of a pool's volume: donors die, sleep and leave, and the mounts see a pause.
 
-  pool_test.py WEIR
+  pool_test.py WEIR FILES_CLIENT
 """
 import errno
 import fcntl
@@ -11,15 +11,19 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
+import time
 import unittest
 
 from world import (COMPLAINTS, WEIR, environment, is_mount_point, main, read, stop_process,
                    until, write)
 
+CLIENT = os.path.abspath(sys.argv.pop(1))
 LEASE = 3
 PATIENCE = 90
+KEY_MOUNTS = 128
 
 
 class Writer(threading.Thread):
@@ -86,13 +90,15 @@ class Writer(threading.Thread):
 
 
 class Pool(unittest.TestCase):
+    lease = LEASE
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="weir-pool-")
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.addCleanup(self.check_logs)
         self.pool, self.donors, self.mounts = f"file:{self.folder}/p", {}, []
-        self.weir("pool", "create", "--lease", str(LEASE), "--groups", "8", "--replace-after", "2",
-                  self.pool)
+        self.weir("pool", "create", "--lease", str(self.lease), "--groups", "8",
+                  "--replace-after", "2", self.pool)
 
     def check_logs(self):
         for name in os.listdir(self.folder):
@@ -138,8 +144,13 @@ class Pool(unittest.TestCase):
         until(lambda: "server" in self.volume(), PATIENCE)
         return self.volume()["server"]
 
-    def begin(self):
-        self.start("a", "b", "c", "d")
+    def address(self):
+        """Of the server of files."""
+        with open(os.path.join(self.folder, f"log-{self.server()}"), encoding="utf-8") as file:
+            return file.read().rpartition(" address=")[2].split()[0]
+
+    def begin(self, donors="abcd"):
+        self.start(*donors)
         self.weir("pool", "volume", "create", "--files", "--extent", "1M", self.pool, "fs", "32M")
 
     def mount(self):
@@ -273,6 +284,51 @@ class Deaths(Pool):
         until(lambda: "waiting for a donor" in self.said(self.place), PATIENCE)
         self.mounts[0].send_signal(signal.SIGTERM)
         self.mounts[0].wait(PATIENCE)
+
+
+class Idle(Pool):
+    lease = 1
+
+    def test_a_mount_that_does_nothing_after_a_takeover_keeps_its_locks(self):
+        self.begin("ab")
+        first = self.mount()
+        path = os.path.join(first, "held")
+        write(path, b"held")
+        with open(path, "rb", buffering=0) as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            server = self.server()
+            self.donors.pop(server).kill()
+            until(lambda: self.volume().get("server", server) != server, PATIENCE)
+            time.sleep(8 * self.lease)  # a mount that is away for six is forgotten
+            with open(os.path.join(self.mount(), "held"), "rb") as other, \
+                    self.assertRaises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.assertEqual(held.read(), b"held")
+
+
+class Hostile(Pool):
+    lease = 20  # no mount is forgotten meanwhile
+
+    def client(self, *args):
+        done = self.run_weir("run", "-q", "--", CLIENT, *args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [int(word) for word in done.stdout.split()]
+
+    def test_a_hostile_client_harms_no_mount(self):
+        self.begin("ab")
+        place = self.mount()
+        # Mounted, made, refused twice; no bytes and no blocks.
+        self.assertEqual(self.client(self.address(), "beyond"),
+                         [0, 0, -errno.EINVAL, -errno.EINVAL, 0, 0, 0])
+        mounted, second, more, status = self.client(self.address(), "many")
+        self.assertEqual((mounted, second, status), (-errno.EALREADY, -errno.EPERM,
+                                                     -errno.EDQUOT))
+        self.assertEqual(more, KEY_MOUNTS - 2)
+        os.mkdir(os.path.join(self.folder, "more"))
+        done = self.run_weir("mount", "--device", "softnic", f"{self.pool}/fs",
+                             os.path.join(self.folder, "more"))
+        self.assertIn("as many mounts as it may have by one key", done.stderr)
+        write(os.path.join(place, "after"), b"x")
 
 
 class Refused(Pool):

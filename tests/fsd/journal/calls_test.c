@@ -217,6 +217,16 @@ static void the_end_of_a_mount_is_in_the_log_before_its_reply(void **state)
 			 -ENOTCONN);
 }
 
+static void one_mount_too_many_is_told_so_and_not_that_it_is_forgotten(void **state)
+{
+	(void)state;
+	for (uint64_t id = MOUNT + 1; id < MOUNT + FSD_MOUNTS_MAX; id++)
+		assert_int_equal(mount(id, 1), 0);
+	assert_int_equal(mount(MOUNT + FSD_MOUNTS_MAX, 1), -ENFILE);
+	assert_int_equal(served_reopen(&served), 0);
+	assert_int_equal(mount(MOUNT + FSD_MOUNTS_MAX, 1), -ENFILE);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -226,6 +236,7 @@ int main(void)
 		TEST(a_write_without_its_bytes_is_in_no_log_and_no_read),
 		TEST(answered_that_jumps_back_is_the_same_for_the_next_server),
 		TEST(the_end_of_a_mount_is_in_the_log_before_its_reply),
+		TEST(one_mount_too_many_is_told_so_and_not_that_it_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ struct served_move {
 	int *status;
 };
 
-/* @disk_error, @move_error: what writes of the server, and of files' bytes, end with; 0: none */
+/* @disk_error, @move_error: fails writes of the server, and of files' bytes; 0: none fails */
 struct served {
 	uint8_t *disk;
 	uint64_t bytes, now, random;
