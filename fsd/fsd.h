@@ -37,8 +37,8 @@ enum fsd_data_kind {
  * @volume: place in the volume
  * @place: place in the staging area
  * @length: bytes
- * @before, @after: FSD_DATA_WRITE: bytes of @length, at the start and at the end, to be zeroed in
- *	the staging area first
+ * @before, @after: FSD_DATA_WRITE: bytes of @length, at the start and at the end, that are zeroes
+ *	instead of the staging area's
  */
 struct fsd_data {
 	enum fsd_data_kind kind;

@@ -8,10 +8,17 @@
 
 #include "lib/base/futex.h"
 
-/* A piece on its way to or from the volume. */
+/*
+ * A piece on its way to or from the volume. The client can write its staging area at any time, so
+ * the volume gets the bytes in memory of the server's own: else a client could change them between
+ * a checksum and the wire, and donors would seem to have wrong bytes.
+ */
 struct staging_piece {
 	struct staging *staging;
 	int *status;
+	uint8_t *area; /* receives the bytes of a read */
+	size_t length;
+	uint8_t bytes[];
 };
 
 void staging_init(struct staging *staging)
@@ -144,59 +151,68 @@ static void end_piece(struct staging *staging, int *status, int rc)
 
 static void piece_done(void *arg, int rc)
 {
-	struct staging_piece piece = *(struct staging_piece *)arg;
+	struct staging_piece *piece = arg;
+	struct staging *staging = piece->staging;
+	int *status = piece->status;
 
-	free(arg);
-	end_piece(piece.staging, piece.status, rc);
+	if (!rc && piece->area)
+		memcpy(piece->area, piece->bytes, piece->length);
+	free(piece);
+	end_piece(staging, status, rc);
 }
 
-static int start_piece(struct staging *staging, uint8_t *at, const struct fsd_data *piece,
-		       struct staging_piece *arg)
+static int start_piece(struct staging_piece *piece, uint8_t *area, const struct fsd_data *data)
 {
-	struct weir_volume *volume = staging->volume;
+	struct weir_volume *volume = piece->staging->volume;
+	size_t end = data->length - data->after;
 
-	switch (piece->kind) {
+	switch (data->kind) {
 	case FSD_DATA_READ:
-		return weir_volume_read_async(volume, piece->volume, at, piece->length, piece_done,
-					      arg);
+		piece->area = area;
+		return weir_volume_read_async(volume, data->volume, piece->bytes, data->length,
+					      piece_done, piece);
 	case FSD_DATA_WRITE:
-		memset(at, 0, piece->before);
-		memset(at + piece->length - piece->after, 0, piece->after);
-		return weir_volume_write_async(volume, piece->volume, at, piece->length,
-					       piece_done, arg);
+		memset(piece->bytes, 0, data->before);
+		memcpy(piece->bytes + data->before, area + data->before, end - data->before);
+		memset(piece->bytes + end, 0, data->after);
+		return weir_volume_write_async(volume, data->volume, piece->bytes, data->length,
+					       piece_done, piece);
 	default:
-		return weir_volume_discard_async(volume, piece->volume, piece->length, piece_done,
-						 arg);
+		return weir_volume_discard_async(volume, data->volume, data->length, piece_done,
+						 piece);
 	}
 }
 
 void staging_start(struct staging *staging, struct staging_conn *conn,
-		   const struct fsd_data *piece, int *status)
+		   const struct fsd_data *data, int *status)
 {
-	bool has_place = piece->kind != FSD_DATA_ZERO;
-	struct staging_piece *arg;
-	int rc = 0;
+	bool has_place = data->kind != FSD_DATA_ZERO;
+	struct staging_piece *piece;
+	int rc = -ENOMEM;
 
-	if (has_place && (piece->place > STAGING_BYTES ||
-			  piece->length > STAGING_BYTES - piece->place)) {
+	if (has_place &&
+	    (data->place > STAGING_BYTES || data->length > STAGING_BYTES - data->place)) {
 		*status = -EINVAL;
 		return;
 	}
-	if (piece->kind == FSD_DATA_HOLE) {
-		memset(conn->memory + piece->place, 0, piece->length);
+	if (data->kind == FSD_DATA_HOLE) {
+		memset(conn->memory + data->place, 0, data->length);
 		return;
 	}
 	atomic_fetch_add(&staging->moving, 1);
-	arg = malloc(sizeof(*arg));
-	if (arg) {
-		*arg = (struct staging_piece){ staging, status };
-		rc = start_piece(staging, has_place ? conn->memory + piece->place : NULL, piece,
-				 arg);
+	piece = malloc(sizeof(*piece) + (has_place ? data->length : 0));
+	if (piece) {
+		*piece = (struct staging_piece){
+			.staging = staging,
+			.status = status,
+			.length = data->length,
+		};
+		rc = start_piece(piece, has_place ? conn->memory + data->place : NULL, data);
 	}
-	if (arg && !rc)
+	if (!rc)
 		return;
-	free(arg);
-	end_piece(staging, status, rc ? rc : -ENOMEM);
+	free(piece);
+	end_piece(staging, status, rc);
 }
 
 int staging_settle(struct staging *staging)

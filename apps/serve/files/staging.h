@@ -73,7 +73,7 @@ bool staging_is_gone(struct staging_conn *conn);
 
 /* Begins to move bytes: see struct fsd_service_host. */
 void staging_start(struct staging *staging, struct staging_conn *conn,
-		   const struct fsd_data *piece, int *status);
+		   const struct fsd_data *data, int *status);
 /* Waits for all. Return: 0; the error with which the volume has ended. */
 int staging_settle(struct staging *staging);
 
