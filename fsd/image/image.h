@@ -15,7 +15,7 @@
 /**
  * struct fsd_image_calls - how an image names requests waiting for a lock
  * @number: the number of a call
- * @call: the call of a client, by the client's number in the server; NULL: out of memory
+ * @call: the call of a client that waits, by the client's number in the server; NULL: there is none
  * @arg: passed to @call
  */
 struct fsd_image_calls {
@@ -35,8 +35,8 @@ int fsd_image_save(const struct fsd *fsd, const struct fsd_image_calls *calls,
  * @image: receives the place after the image
  * @fsd: receives the server; the caller owes an fsd_close()
  *
- * Checks the state: extents lie apart from each other, each name leads to an
- * inode, and each inode has as many names as it counts.
+ * Checks the state: extents lie apart from each other, each name leads to an inode, each inode has
+ * as many names as it counts, directories are a tree, and a call waits for one lock.
  *
  * Return: 0; -ENOMEM; -EIO the image is damaged.
  */

@@ -17,11 +17,13 @@
  * @inode: in the server
  * @in: as the image has it
  * @names: of a directory, in the image
+ * @is_named: of a directory: its parent has its name
  */
 struct loaded {
 	struct fsd_inode *inode;
 	struct image_inode in;
 	struct fsd_reader names;
+	bool is_named;
 };
 
 /**
@@ -165,7 +167,32 @@ static int set_parent(struct loading *l, const struct loaded *one)
 	return 0;
 }
 
-/* A directory counts its own entry "." too, and each subdirectory's "..". */
+static int compare_numbers(const void *key, const void *one)
+{
+	uint64_t ino = *(const uint64_t *)key, other = ((const struct loaded *)one)->in.ino;
+
+	return ino < other ? -1 : ino > other;
+}
+
+/* The inode must be there. Inodes are in the order of their numbers. */
+static struct loaded *find_loaded(const struct loading *l, uint64_t ino)
+{
+	return bsearch(&ino, l->inodes, l->head.inodes, sizeof(*l->inodes), compare_numbers);
+}
+
+/* A directory has one name, in its parent. It counts its own entry "." too. */
+static int name_directory(struct loading *l, struct fsd_inode *dir, struct fsd_inode *inode)
+{
+	struct loaded *one = find_loaded(l, inode->ino);
+
+	if (inode == l->fsd->root || inode == dir || inode->dir.parent != dir || one->is_named)
+		return -EIO;
+	one->is_named = true;
+	inode->nlink += 2;
+	dir->nlink++;
+	return 0;
+}
+
 static int load_names(struct loading *l, struct loaded *one)
 {
 	struct fsd_inode *dir = one->inode, *inode;
@@ -178,25 +205,49 @@ static int load_names(struct loading *l, struct loaded *one)
 		(void)fsd_reader_get(&one->names, &name, sizeof(name));
 		text = (struct fsd_text){ fsd_reader_skip(&one->names, name.length), name.length };
 		inode = fsd_inode_find(l->fsd, name.ino);
-		if (!inode || inode == l->fsd->root || !fsd_is_name(text) ||
-		    (fsd_inode_is_dir(inode) && inode->dir.parent != dir))
+		if (!inode || !fsd_is_name(text) || name.cookie >= one->in.next_cookie)
 			return -EIO;
-		rc = fsd_dir_restore(l->fsd, dir, text, inode, name.cookie);
-		inode->nlink += fsd_inode_is_dir(inode) ? 2 : 1;
-		dir->nlink += fsd_inode_is_dir(inode);
+		if (fsd_inode_is_dir(inode))
+			rc = name_directory(l, dir, inode);
+		else
+			inode->nlink++;
+		if (!rc)
+			rc = fsd_dir_restore(l->fsd, dir, text, inode, name.cookie);
 	}
-	if (!rc && one->in.next_cookie < dir->dir.next_cookie)
+	if (one->in.next_cookie < dir->dir.next_cookie)
 		rc = -EIO;
 	dir->dir.next_cookie = one->in.next_cookie;
 	return rc;
 }
 
-/* A directory whose parents are a ring would be looked for without end. */
-static bool reaches_top(const struct fsd_inode *dir, uint64_t steps)
+/*
+ * A directory is below the root, or it was removed while open: then it is its own parent, and
+ * empty. One in a ring of directories would be looked for without end.
+ */
+static bool has_place(const struct loading *l, const struct loaded *one)
 {
-	while (dir->dir.parent != dir && steps--)
-		dir = dir->dir.parent;
-	return dir->dir.parent == dir;
+	const struct fsd_inode *dir = one->inode;
+
+	if (dir != l->fsd->root && dir->dir.parent == dir)
+		return !one->in.nlink && !one->in.parts;
+	for (uint64_t steps = 0; dir != l->fsd->root; dir = dir->dir.parent) {
+		if (dir->dir.parent == dir || ++steps == l->head.inodes)
+			return false;
+	}
+	return true;
+}
+
+/* Each directory has a name in its parent, unless it is its own parent. */
+static int check_named(const struct loading *l)
+{
+	for (uint64_t i = 0; i < l->head.inodes; i++) {
+		const struct loaded *one = &l->inodes[i];
+
+		if (fsd_inode_is_dir(one->inode) &&
+		    one->is_named != (one->inode->dir.parent != one->inode))
+			return -EIO;
+	}
+	return 0;
 }
 
 static int load_tree(struct loading *l)
@@ -213,12 +264,12 @@ static int load_tree(struct loading *l)
 	}
 	l->fsd->root->nlink = 2;
 	for (uint64_t i = 0; i < l->head.inodes && !rc; i++) {
-		const struct fsd_inode *inode = l->inodes[i].inode;
-
-		if (!fsd_inode_is_dir(inode))
+		if (!fsd_inode_is_dir(l->inodes[i].inode))
 			continue;
-		rc = reaches_top(inode, l->head.inodes) ? load_names(l, &l->inodes[i]) : -EIO;
+		rc = has_place(l, &l->inodes[i]) ? load_names(l, &l->inodes[i]) : -EIO;
 	}
+	if (!rc)
+		rc = check_named(l);
 	return rc == -ENOMEM ? rc : rc ? -EIO : 0;
 }
 
@@ -280,6 +331,18 @@ static int load_client(struct loading *l)
 	return rc ? -ENOMEM : 0;
 }
 
+/* Whether a call waits for a lock already. */
+static bool is_waiting(const struct fsd_client *client, const void *call)
+{
+	const struct fsd_wait *wait;
+
+	TAILQ_FOREACH(wait, &client->waits, of_client) {
+		if (wait->call == call)
+			return true;
+	}
+	return false;
+}
+
 static int load_lock(struct loading *l, struct fsd_inode *inode, bool waits)
 {
 	struct fsd_lock lock;
@@ -303,7 +366,9 @@ static int load_lock(struct loading *l, struct fsd_inode *inode, bool waits)
 	if (!waits)
 		return fsd_lock_add(l->fsd, inode, &lock) ? -ENOMEM : 0;
 	call = l->calls->call(l->calls->arg, in.client, in.call);
-	rc = call ? fsd_lock_wait_add(inode, &lock, in.cancel, call) : -EIO;
+	if (!call || is_waiting(lock.client, call))
+		return -EIO;
+	rc = fsd_lock_wait_add(inode, &lock, in.cancel, call);
 	return rc == -ENOLCK ? -EIO : rc;
 }
 

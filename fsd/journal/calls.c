@@ -212,6 +212,18 @@ static int load_call(struct fsd_mount *mount, struct fsd_reader *state)
 	return 0;
 }
 
+/* Whether a mount is there already, by its number or by its client. */
+static bool is_known(const struct fsd_calls *calls, const struct saved_mount *in)
+{
+	const struct fsd_mount *mount;
+
+	TAILQ_FOREACH(mount, &calls->list, entry) {
+		if (mount->id == in->id || mount->client_id == in->client_id)
+			return true;
+	}
+	return false;
+}
+
 int fsd_calls_load(struct fsd_calls *calls, struct fsd_reader *state)
 {
 	uint64_t mounts;
@@ -223,7 +235,7 @@ int fsd_calls_load(struct fsd_calls *calls, struct fsd_reader *state)
 		struct saved_mount in;
 		struct fsd_mount *mount;
 
-		if (!fsd_reader_get(state, &in, sizeof(in)) || fsd_calls_mount(calls, in.id) ||
+		if (!fsd_reader_get(state, &in, sizeof(in)) || is_known(calls, &in) ||
 		    in.calls > FSD_MOUNT_CALLS_MAX)
 			return -EIO;
 		mount = fsd_calls_add_mount(calls, in.id);

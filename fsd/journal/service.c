@@ -159,13 +159,35 @@ static struct fsd_image_calls image_calls_of(struct fsd_service *s)
 	return (struct fsd_image_calls){ number_of, find_waiting, s };
 }
 
-/* Loads the server's state, and finds the mounts' clients. */
+/* Finds the mounts' clients. Return: whether each has a mount, and each call that waits a lock. */
+static bool match_clients(struct fsd_service *s)
+{
+	const struct fsd_client *client;
+	struct fsd_mount *mount;
+	uint32_t clients = 0, waits = 0, waiting = 0;
+
+	TAILQ_FOREACH(client, &s->fsd->clients, entry) {
+		clients++;
+		waits += client->nr_waits;
+	}
+	TAILQ_FOREACH(mount, &s->calls.list, entry) {
+		const struct fsd_call *call;
+
+		mount->client = fsd_client_find(s->fsd, mount->client_id);
+		if (!mount->client)
+			return false;
+		TAILQ_FOREACH(call, &mount->calls, entry)
+			waiting += call->state == FSD_CALL_WAITS;
+	}
+	return clients == s->calls.nr && waits == waiting;
+}
+
+/* Loads the server's state. */
 static int load_image(struct fsd_service *s, struct fsd_reader *image)
 {
 	const struct fsd_image_calls calls = image_calls_of(s);
 	const struct fsd_options options = options_of(s);
 	const struct fsd_host host = fsd_host_of(s);
-	struct fsd_mount *mount;
 	struct fsd *fsd;
 	int rc = fsd_image_load(&host, &options, &calls, image, &fsd);
 
@@ -174,12 +196,7 @@ static int load_image(struct fsd_service *s, struct fsd_reader *image)
 	if (s->fsd)
 		fsd_close(s->fsd);
 	s->fsd = fsd;
-	TAILQ_FOREACH(mount, &s->calls.list, entry) {
-		mount->client = fsd_client_find(fsd, mount->client_id);
-		if (!mount->client)
-			return -EIO;
-	}
-	return image->left ? -EIO : 0;
+	return match_clients(s) && !image->left ? 0 : -EIO;
 }
 
 /* Makes the state a checkpoint, and goes on from its image. */

@@ -92,13 +92,14 @@ static void check_slots(const struct fsd_inode *dir)
 	assert(used == d->names);
 }
 
-/* A walk towards the root ends, also from a removed directory that is open. */
+/* A walk towards the root ends there, or at a removed directory that is open. */
 static void check_ancestors(const struct fsd *fsd, const struct fsd_inode *dir)
 {
 	uint64_t steps = 0;
 
 	for (; dir != dir->dir.parent; dir = dir->dir.parent)
 		assert(is_alive(fsd, dir->dir.parent) && steps++ < fsd->inodes.nr);
+	assert(dir == fsd->root || !dir->nlink);
 }
 
 static void check_links(const struct fsd *fsd, const struct fsd_inode *inode)

@@ -217,6 +217,33 @@ static void the_end_of_a_mount_is_in_the_log_before_its_reply(void **state)
 			 -ENOTCONN);
 }
 
+/* Return: what loading two saved mounts of these clients returns. */
+static int load_two(uint64_t client, uint64_t other)
+{
+	struct fsd_bytes state = { 0 };
+	struct fsd_reader reader;
+	struct fsd_calls calls;
+	int rc;
+
+	fsd_calls_init(&calls);
+	fsd_calls_add_mount(&calls, 1)->client_id = client;
+	fsd_calls_add_mount(&calls, 2)->client_id = other;
+	assert_int_equal(fsd_calls_save(&calls, &state), 0);
+	fsd_calls_fini(&calls);
+	reader = (struct fsd_reader){ state.at, state.length };
+	rc = fsd_calls_load(&calls, &reader);
+	fsd_calls_fini(&calls);
+	fsd_bytes_free(&state);
+	return rc;
+}
+
+static void two_mounts_of_one_client_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(load_two(5, 6), 0);
+	assert_int_equal(load_two(5, 5), -EIO);
+}
+
 static void one_mount_too_many_is_told_so_and_not_that_it_is_forgotten(void **state)
 {
 	(void)state;
@@ -236,6 +263,7 @@ int main(void)
 		TEST(a_write_without_its_bytes_is_in_no_log_and_no_read),
 		TEST(answered_that_jumps_back_is_the_same_for_the_next_server),
 		TEST(the_end_of_a_mount_is_in_the_log_before_its_reply),
+		cmocka_unit_test(two_mounts_of_one_client_are_refused),
 		TEST(one_mount_too_many_is_told_so_and_not_that_it_is_forgotten),
 	};
 
