@@ -2,7 +2,6 @@
 #include "fsd/journal/checkpoint.h"
 
 #include <errno.h>
-#include <isa-l/crc.h>
 
 #define CHECKPOINT_MAGIC 0x31706366u /* "fcp1" */
 #define WRITE_MAX (1u << 20) /* bytes of a write */
@@ -17,23 +16,13 @@ struct checkpoint_head {
 static uint32_t sum_head(struct checkpoint_head head)
 {
 	head.crc = 0;
-	return crc32_iscsi((unsigned char *)&head, sizeof(head), ~0u);
-}
-
-static uint32_t sum_state(const struct fsd_bytes *state)
-{
-	return crc32_iscsi(state->at, (int)state->length, ~0u);
-}
-
-static uint64_t pages(uint64_t bytes)
-{
-	return (bytes + FSD_DISK_PAGE - 1) / FSD_DISK_PAGE * FSD_DISK_PAGE;
+	return fsd_disk_sum(&head, sizeof(head), ~0u);
 }
 
 static int write_state(const struct fsd_disk *disk, uint64_t offset, const struct fsd_bytes *state)
 {
 	uint8_t last[FSD_DISK_PAGE] = { 0 };
-	size_t whole = state->length / FSD_DISK_PAGE * FSD_DISK_PAGE, at = 0;
+	size_t whole = fsd_disk_within(state->length), at = 0;
 	int rc = 0;
 
 	for (; at < whole && !rc; at += WRITE_MAX)
@@ -60,7 +49,7 @@ int fsd_checkpoint_write(const struct fsd_disk *disk, const struct fsd_layout *l
 
 	if (state->length > layout->checkpoint_bytes - FSD_DISK_PAGE)
 		return -ENOSPC;
-	head.state_crc = sum_state(state);
+	head.state_crc = fsd_disk_sum(state->at, state->length, ~0u);
 	head.crc = sum_head(head);
 	rc = write_state(disk, offset + FSD_DISK_PAGE, state);
 	if (rc)
@@ -88,7 +77,7 @@ static int read_head(const struct fsd_disk *disk, const struct fsd_layout *layou
 static int read_state(const struct fsd_disk *disk, uint64_t offset,
 		      const struct checkpoint_head *head, struct fsd_bytes *state)
 {
-	size_t length = pages(head->length);
+	size_t length = fsd_disk_holding(head->length);
 	int rc;
 
 	*state = (struct fsd_bytes){ .at = malloc(length ? length : 1), .room = length };
@@ -96,7 +85,7 @@ static int read_state(const struct fsd_disk *disk, uint64_t offset,
 		return -ENOMEM;
 	state->length = head->length;
 	rc = length ? disk->read(disk->arg, offset, state->at, length) : 0;
-	if (!rc && sum_state(state) != head->state_crc)
+	if (!rc && fsd_disk_sum(state->at, state->length, ~0u) != head->state_crc)
 		rc = -EIO;
 	if (rc)
 		fsd_bytes_free(state);

@@ -2,7 +2,6 @@
 #include "fsd/journal/layout.h"
 
 #include <errno.h>
-#include <isa-l/crc.h>
 #include <string.h>
 
 #define LAYOUT_MAGIC 0x31736c6966726577u /* "werfils1" */
@@ -12,14 +11,9 @@
 #define LOG_BYTES_MIN (1u << 20)
 #define LOG_BYTES_MAX (64u << 20)
 
-static uint64_t pages(uint64_t bytes)
-{
-	return bytes / FSD_DISK_PAGE * FSD_DISK_PAGE;
-}
-
 int fsd_layout_make(struct fsd_layout *layout, uint64_t bytes)
 {
-	uint64_t log = pages(bytes / LOG_PART);
+	uint64_t log = fsd_disk_within(bytes / LOG_PART);
 
 	if (bytes < FSD_LAYOUT_BYTES_MIN)
 		return -ENOSPC;
@@ -33,19 +27,19 @@ int fsd_layout_make(struct fsd_layout *layout, uint64_t bytes)
 		.bytes = bytes,
 		.log = FSD_DISK_PAGE,
 		.log_bytes = log,
-		.checkpoint_bytes = pages(bytes / CHECKPOINT_PART),
+		.checkpoint_bytes = fsd_disk_within(bytes / CHECKPOINT_PART),
 	};
 	layout->checkpoint[0] = layout->log + log;
 	layout->checkpoint[1] = layout->checkpoint[0] + layout->checkpoint_bytes;
 	layout->data = layout->checkpoint[1] + layout->checkpoint_bytes;
-	layout->data_bytes = pages(bytes - layout->data);
+	layout->data_bytes = fsd_disk_within(bytes - layout->data);
 	return 0;
 }
 
 static uint32_t sum(struct fsd_layout layout)
 {
 	layout.crc = 0;
-	return crc32_iscsi((unsigned char *)&layout, sizeof(layout), ~0u);
+	return fsd_disk_sum(&layout, sizeof(layout), ~0u);
 }
 
 int fsd_layout_write(const struct fsd_disk *disk, struct fsd_layout *layout)

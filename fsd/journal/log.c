@@ -2,7 +2,6 @@
 #include "fsd/journal/log.h"
 
 #include <errno.h>
-#include <isa-l/crc.h>
 
 #define LOG_MAGIC 0x3167666cu /* "lfg1" */
 
@@ -20,11 +19,8 @@ void fsd_log_begin(struct fsd_log *log, uint64_t salt)
 
 static uint32_t sum(struct batch_head head, const void *batch)
 {
-	uint32_t crc;
-
 	head.crc = 0;
-	crc = crc32_iscsi((unsigned char *)&head, sizeof(head), ~0u);
-	return crc32_iscsi((unsigned char *)batch, (int)head.length, crc);
+	return fsd_disk_sum(batch, head.length, fsd_disk_sum(&head, sizeof(head), ~0u));
 }
 
 int fsd_log_append(struct fsd_log *log, const struct fsd_bytes *batch)
@@ -76,7 +72,7 @@ static bool is_next(const struct fsd_log *log, const struct batch_head *head)
 
 static size_t pages_of(const struct batch_head *head)
 {
-	return (sizeof(*head) + head->length + FSD_DISK_PAGE - 1) / FSD_DISK_PAGE * FSD_DISK_PAGE;
+	return fsd_disk_holding(sizeof(*head) + head->length);
 }
 
 int fsd_log_read(struct fsd_log *log, struct fsd_bytes *batch)

@@ -430,7 +430,7 @@ static int open_service(struct file_server *s, struct weir_error *error)
 	int rc;
 
 	(void)weir_volume_info(s->volume, &info, sizeof(info));
-	host.disk.bytes = info.bytes / FSD_DISK_PAGE * FSD_DISK_PAGE;
+	host.disk.bytes = fsd_disk_within(info.bytes);
 	rc = fsd_service_open(&host, geteuid(), getegid(), &s->service);
 	if (rc == -EPROTO)
 		snprintf(error->text, sizeof(error->text),
