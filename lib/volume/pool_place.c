@@ -331,7 +331,8 @@ static bool is_latest(struct weir_volume *v)
 {
 	struct weir_volume_pool *p = v->pool;
 	struct weir_pool_map *now = calloc(1, sizeof(*now));
-	bool is_same = now && !weir_pool_client_read(p->reporter, now, NULL);
+	bool is_same = now && !weir_pool_client_read(p->reporter, now, NULL) &&
+		       now->id == p->pool_id; /* and not another pool of the same name */
 
 	for (uint32_t i = 0; is_same && i < v->core.nr_extents; i++)
 		is_same = now->group[p->group[i]].version == group_of(v, i)->version;
