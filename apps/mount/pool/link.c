@@ -227,7 +227,10 @@ static void rest(struct link *link)
 		poll(NULL, 0, (int)LOOK_MS);
 }
 
-/* Tries until there is a server, or the mount ends. A long pause is worth two messages. */
+/*
+ * Tries until there is a server, or the mount ends: with the volume, too, but not with a map that
+ * cannot be found for a while. A long pause is worth two messages.
+ */
 static void find_server(struct link *link)
 {
 	uint64_t start_ns = weir_now_ns();
@@ -237,7 +240,7 @@ static void find_server(struct link *link)
 
 	while (rc && !is_over(link)) {
 		rc = try_server(link, &error);
-		if (rc == -ENOENT)
+		if (rc == -ENOENT && !find_volume(link, &error))
 			link_lose(link);
 		if (rc && !has_said && weir_now_ns() > start_ns + SAY_NS) {
 			mount_log(link->mount, LOG_WARNING,
@@ -266,6 +269,7 @@ static bool is_up(struct link *link)
 static void *keep(void *arg)
 {
 	struct link *link = arg;
+	bool is_asked;
 
 	do {
 		await_error(link);
@@ -274,7 +278,10 @@ static void *keep(void *arg)
 		link_begin_calls(link);
 	} while (is_up(link));
 	disconnect(link);
-	if (!link->stops && !link->ends_ns)
+	pthread_mutex_lock(&link->lock);
+	is_asked = link->stops || link->ends_ns;
+	pthread_mutex_unlock(&link->lock);
+	if (!is_asked)
 		mount_lost(link->mount);
 	pthread_mutex_lock(&link->lock);
 	link->state = LINK_LOST;

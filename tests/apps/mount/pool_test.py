@@ -96,7 +96,8 @@ class Pool(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="weir-pool-")
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.addCleanup(self.check_logs)
-        self.pool, self.donors, self.mounts = f"file:{self.folder}/p", {}, []
+        os.mkdir(os.path.join(self.folder, "map"))
+        self.pool, self.donors, self.mounts = f"file:{self.folder}/map/p", {}, []
         self.weir("pool", "create", "--lease", str(self.lease), "--groups", "8",
                   "--replace-after", "2", self.pool)
 
@@ -277,6 +278,17 @@ class Deaths(Pool):
     def test_a_server_that_leaves_hands_over(self):
         server = self.server()
         self.write_while(self.place, lambda: self.donors[server].send_signal(signal.SIGTERM))
+
+    def test_a_map_that_is_gone_for_a_while_loses_no_mount(self):
+        server = self.server()
+        folder, away = (os.path.join(self.folder, name) for name in ("map", "away"))
+        os.rename(folder, away)
+        self.donors[server].kill()
+        until(lambda: "waiting for a donor" in self.said(self.place), PATIENCE)
+        os.rename(away, folder)
+        write(os.path.join(self.place, "after"), b"x")
+        self.assertNotEqual(self.server(), server)
+        self.assertEqual(read(os.path.join(self.place, "after")), b"x")
 
     def test_without_donors_a_signal_ends_the_mount(self):
         for donor in self.donors.values():
