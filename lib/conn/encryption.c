@@ -7,7 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/conn/encryption.h"
 
-/* As softnic/udp/far_seal.h declares them. */
+/* As softnic/qp_far/far_seal.h declares them. */
 static struct {
 	void (*ask)(struct ibv_qp *qp);
 	const char *(*state)(struct ibv_qp *qp, uint8_t *session, int *can);

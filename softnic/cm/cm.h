@@ -109,7 +109,7 @@ struct cm_group {
  * @local_ece: set by the user
  * @remote_ece: sent by the remote side
  * @path: the path record of @id once the route is resolved
- * @is_far: the destination is on another host; see softnic/cm_far/far.h
+ * @is_far: the destination is on another host; see softnic/cm_far/cm_far.h
  * @conn: with the other host, or NULL
  * @psn: with which the remote side begins to send to us; 0 unless the id is far
  * @remote_psn: with which we begin

@@ -12,7 +12,7 @@
 #include "fd/passed_fd.h"
 #include "cm.h"
 #include "event.h"
-#include "softnic/cm_far/far.h"
+#include "softnic/cm_far/cm_far.h"
 
 enum {
 	MESSAGES_A_TURN = 4, /* then the engine serves other sockets */

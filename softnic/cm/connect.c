@@ -10,7 +10,7 @@
 
 #include "cm.h"
 #include "event.h"
-#include "softnic/cm_far/far.h"
+#include "softnic/cm_far/cm_far.h"
 
 enum {
 	REFUSED_MS = 300,

@@ -9,7 +9,7 @@
 #include "softnic/verbs/async.h"
 #include "cm.h"
 #include "event.h"
-#include "softnic/cm_far/far.h"
+#include "softnic/cm_far/cm_far.h"
 #include "softnic/verbs/device.h"
 #include "softnic/loop/fork.h"
 

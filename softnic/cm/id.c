@@ -9,7 +9,7 @@
 #include "fd/passed_fd.h"
 #include "cm.h"
 #include "event.h"
-#include "softnic/cm_far/far.h"
+#include "softnic/cm_far/cm_far.h"
 #include "softnic/loop/fork.h"
 
 static struct cm_id_list all = TAILQ_HEAD_INITIALIZER(all); /* cm_lock */

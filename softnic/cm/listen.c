@@ -9,7 +9,7 @@
 
 #include "cm.h"
 #include "event.h"
-#include "softnic/cm_far/far.h"
+#include "softnic/cm_far/cm_far.h"
 #include "softnic/control/config.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include "cm.h"
 #include "event.h"
 #include "softnic/control/config.h"
-#include "softnic/cm_far/far.h"
+#include "softnic/cm_far/cm_far.h"
 
 /* Read the source from @sa, unless NULL, or from the bound address. */
 static int read_src(const struct cm_id *id, const struct sockaddr *sa, const union cm_addr *dst,

@@ -12,7 +12,7 @@
 #include "softnic/control/fault.h"
 #include "unreliable.h"
 #include "softnic/verbs/mw.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 #include "resp.h"
 
 /* To the remote queue pair qp->to. */

@@ -18,7 +18,7 @@
 #include "req.h"
 #include "sq.h"
 #include "softnic/rq/srq.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 
 static int check_init_attr(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {

@@ -13,7 +13,7 @@
 
 #include "unreliable.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 #include "qp.h"
 #include "softnic/rq/recv.h"
 #include "req.h"

@@ -11,7 +11,7 @@
 #include "softnic/rq/recv.h"
 #include "req.h"
 #include "softnic/shm/server.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 #include "sq.h"
 
 enum {

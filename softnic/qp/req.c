@@ -4,10 +4,10 @@
  * fence needs no code. A stalled WR waits for the timer, see retry.c.
  */
 #include "deliver.h"
-#include "softnic/pulse/neighbor.h"
+#include "softnic/udp/neighbor.h"
 #include "unreliable.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 #include "req.h"
 #include "resp.h"
 #include "retry.h"

@@ -9,7 +9,7 @@
 
 #include "softnic/cq/cq.h"
 #include "deliver.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 #include "sq.h"
 
 int sq_init(struct qp *qp)

@@ -11,7 +11,7 @@
 #ifndef WEIR_SOFTNIC_TAP_CAPTURE_H
 #define WEIR_SOFTNIC_TAP_CAPTURE_H
 
-#include "softnic/udp/wire.h"
+#include "softnic/udp/udp.h"
 
 /** capture_open() - begin if the environment asks for it; wire.lock held */
 void capture_open(void);

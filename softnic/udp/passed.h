@@ -8,7 +8,7 @@
 #ifndef WEIR_SOFTNIC_UDP_PASSED_H
 #define WEIR_SOFTNIC_UDP_PASSED_H
 
-#include "softnic/udp/wire.h"
+#include "softnic/udp/udp.h"
 
 enum { PASSED_HEADER_BYTES = 44 };
 

@@ -13,7 +13,7 @@
 #include "softnic/udp/mad.h"
 #include "softnic/udp/poller.h"
 #include "softnic/udp/receive.h"
-#include "softnic/pulse/refused.h"
+#include "softnic/qp_far/refused.h"
 #include "softnic/udp/socket.h"
 
 enum {

@@ -17,7 +17,7 @@
 #include "softnic/tap/delay.h"
 #include "softnic/udp/send.h"
 #include "softnic/udp/socket.h"
-#include "softnic/udp/stage.h"
+#include "softnic/qp_far/stage.h"
 
 enum {
 	BATCH_BYTES = 256 << 10,

@@ -10,7 +10,7 @@
 
 #include "softnic/roce/packet.h"
 #include "softnic/seal/seal.h"
-#include "softnic/udp/wire.h"
+#include "softnic/udp/udp.h"
 
 /**
  * struct wire_path - a flow to one peer

@@ -13,7 +13,7 @@
 #include "softnic/verbs/nic.h"
 #include "softnic/tap/capture.h"
 #include "softnic/tap/delay.h"
-#include "softnic/pulse/neighbor.h"
+#include "softnic/udp/neighbor.h"
 #include "softnic/udp/poller.h"
 #include "softnic/udp/socket.h"
 

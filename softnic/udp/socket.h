@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "softnic/udp/wire.h"
+#include "softnic/udp/udp.h"
 
 /**
  * struct wire_sockets - of this process

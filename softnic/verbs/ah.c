@@ -15,7 +15,7 @@
 #include "gid.h"
 #include "pd.h"
 #include "softnic/shm/shared.h"
-#include "softnic/udp/wire.h"
+#include "softnic/udp/udp.h"
 
 enum { GRH_VERSION = 6u << 28, UDP = 17, BASE_HEADERS = 8 + 12 + 8 + 4 };
 

@@ -21,7 +21,7 @@
 #include "softnic/rq/recv.h"
 #include "softnic/qp/req.h"
 #include "softnic/rq/srq.h"
-#include "softnic/udp/far_seal.h"
+#include "softnic/qp_far/far_seal.h"
 
 #undef ibv_get_device_list
 

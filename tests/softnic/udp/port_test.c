@@ -23,7 +23,7 @@
 
 #include "tests/support/datagram_pair.h"
 #include "softnic/roce/packet.h"
-#include "softnic/udp/wire.h"
+#include "softnic/udp/udp.h"
 
 enum {
 	ROUNDS = 5,

@@ -13,7 +13,7 @@
 #include "softnic/roce/packet.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/udp/passed.h"
-#include "softnic/udp/wire.h"
+#include "softnic/udp/udp.h"
 
 enum { PATIENCE_S = 20, STRANGE_PORT = WIRE_PORT_BASE + SOFTNIC_SLOTS };
 

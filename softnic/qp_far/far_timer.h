@@ -2,8 +2,8 @@
 /*
  * The timer of a far queue pair: qp->timer, which near queue pairs use for their retries.
  */
-#ifndef WEIR_SOFTNIC_UDP_FAR_TIMER_H
-#define WEIR_SOFTNIC_UDP_FAR_TIMER_H
+#ifndef WEIR_SOFTNIC_QP_FAR_FAR_TIMER_H
+#define WEIR_SOFTNIC_QP_FAR_FAR_TIMER_H
 
 #include "softnic/qp/qp.h"
 

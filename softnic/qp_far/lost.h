@@ -2,8 +2,8 @@
 /*
  * Queue pairs whose peer on another host is gone.
  */
-#ifndef WEIR_SOFTNIC_PULSE_LOST_H
-#define WEIR_SOFTNIC_PULSE_LOST_H
+#ifndef WEIR_SOFTNIC_QP_FAR_LOST_H
+#define WEIR_SOFTNIC_QP_FAR_LOST_H
 
 #include <stdbool.h>
 #include <stdint.h>

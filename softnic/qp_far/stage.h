@@ -3,8 +3,8 @@
  * Copies of many packets with one system call: memory to send is read ahead, and writes that
  * continue each other are gathered.
  */
-#ifndef WEIR_SOFTNIC_UDP_STAGE_H
-#define WEIR_SOFTNIC_UDP_STAGE_H
+#ifndef WEIR_SOFTNIC_QP_FAR_STAGE_H
+#define WEIR_SOFTNIC_QP_FAR_STAGE_H
 
 #include "softnic/qp/qp.h"
 

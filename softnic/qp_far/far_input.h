@@ -5,8 +5,8 @@
  *
  * Context of all: the lock of poller.c held.
  */
-#ifndef WEIR_SOFTNIC_UDP_FAR_INPUT_H
-#define WEIR_SOFTNIC_UDP_FAR_INPUT_H
+#ifndef WEIR_SOFTNIC_QP_FAR_FAR_INPUT_H
+#define WEIR_SOFTNIC_QP_FAR_FAR_INPUT_H
 
 #include "softnic/roce/packet.h"
 #include "softnic/udp/socket.h"

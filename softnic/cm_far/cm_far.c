@@ -16,12 +16,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "softnic/cm_far/far.h"
+#include "softnic/cm_far/cm_far.h"
 #include "softnic/cm_far/far_msg.h"
-#include "softnic/pulse/lost.h"
+#include "softnic/qp_far/lost.h"
 #include "softnic/roce_cm/cm.h"
 #include "softnic/verbs/device.h"
-#include "softnic/udp/wire.h"
+#include "softnic/udp/udp.h"
 
 enum {
 	CONNS = 1024,

@@ -5,11 +5,11 @@
 #include <errno.h>
 
 #include "softnic/verbs/ah.h"
-#include "softnic/pulse/neighbor.h"
+#include "softnic/udp/neighbor.h"
 #include "softnic/qp/resp.h"
 #include "softnic/qp/sq.h"
 #include "softnic/tap/peers.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 
 static enum roce_op op_of(enum ibv_wr_opcode op)
 {

@@ -8,10 +8,10 @@
 #include "softnic/tap/peers.h"
 #include "softnic/verbs/ah.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/udp/far.h"
-#include "softnic/udp/far_input.h"
-#include "softnic/udp/far_seal.h"
-#include "softnic/udp/stage.h"
+#include "softnic/qp_far/far.h"
+#include "softnic/qp_far/far_input.h"
+#include "softnic/qp_far/far_seal.h"
+#include "softnic/qp_far/stage.h"
 
 static struct qp *current; /* locked, with nic.lock; or NULL */
 

@@ -5,10 +5,10 @@
  *
  * Context of all: qp->lock held, unless said otherwise.
  */
-#ifndef WEIR_SOFTNIC_UDP_FAR_SEAL_H
-#define WEIR_SOFTNIC_UDP_FAR_SEAL_H
+#ifndef WEIR_SOFTNIC_QP_FAR_FAR_SEAL_H
+#define WEIR_SOFTNIC_QP_FAR_FAR_SEAL_H
 
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 #include "softnic/udp/socket.h"
 
 /**

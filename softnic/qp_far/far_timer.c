@@ -3,10 +3,10 @@
  * Each acknowledgement moves the deadline on. Arming a timer costs a lock, so a later deadline
  * leaves the timer as it is: when the timer expires too early, it is armed again.
  */
-#include "softnic/pulse/lost.h"
-#include "softnic/pulse/neighbor.h"
-#include "softnic/udp/far.h"
-#include "softnic/udp/far_timer.h"
+#include "softnic/qp_far/lost.h"
+#include "softnic/udp/neighbor.h"
+#include "softnic/qp_far/far.h"
+#include "softnic/qp_far/far_timer.h"
 
 /*
  * Before the peer has answered, it may hear one of two ports only: a softnic whose host gave port

@@ -6,8 +6,8 @@
  * The message quotes the packet, so a sender that forges such messages must know the queue pair's
  * number and a PSN in flight; of an encrypted queue pair, a whole packet.
  */
-#ifndef WEIR_SOFTNIC_PULSE_REFUSED_H
-#define WEIR_SOFTNIC_PULSE_REFUSED_H
+#ifndef WEIR_SOFTNIC_QP_FAR_REFUSED_H
+#define WEIR_SOFTNIC_QP_FAR_REFUSED_H
 
 /**
  * refused_take() - take all messages that wait at a socket

@@ -4,7 +4,7 @@
 #include <sys/random.h>
 
 #include "softnic/loop/loop.h"
-#include "softnic/pulse/neighbor.h"
+#include "softnic/udp/neighbor.h"
 #include "softnic/verbs/nic.h"
 
 enum {

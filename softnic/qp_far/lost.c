@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softnic/loop/loop.h"
-#include "softnic/pulse/lost.h"
+#include "softnic/qp_far/lost.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 
 static void (*listener)(void);
 

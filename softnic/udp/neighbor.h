@@ -16,8 +16,8 @@
  * to port 4791 for a second, where a softnic hears them, too. An answer is as long as its question,
  * and goes to a softnic's port only.
  */
-#ifndef WEIR_SOFTNIC_PULSE_NEIGHBOR_H
-#define WEIR_SOFTNIC_PULSE_NEIGHBOR_H
+#ifndef WEIR_SOFTNIC_UDP_NEIGHBOR_H
+#define WEIR_SOFTNIC_UDP_NEIGHBOR_H
 
 #include "softnic/udp/send.h"
 #include "softnic/udp/socket.h"

@@ -4,8 +4,8 @@
 #include "softnic/roce/requester.h"
 #include "softnic/roce/responder.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/udp/far.h"
-#include "softnic/udp/stage.h"
+#include "softnic/qp_far/far.h"
+#include "softnic/qp_far/stage.h"
 
 enum { WRITES_MAX = 64 };
 

@@ -9,11 +9,11 @@
 
 #include "softnic/roce/psn.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 #include "softnic/udp/mad.h"
-#include "softnic/pulse/lost.h"
-#include "softnic/pulse/neighbor.h"
-#include "softnic/pulse/refused.h"
+#include "softnic/qp_far/lost.h"
+#include "softnic/udp/neighbor.h"
+#include "softnic/qp_far/refused.h"
 
 enum { QUOTED_MAX = 1024, OPCODE_AT = 0, QPN_AT = 5, PSN_AT = 9 };
 

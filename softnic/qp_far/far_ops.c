@@ -11,8 +11,8 @@
 #include "softnic/rq/srq.h"
 #include "softnic/shm/iov_list.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/udp/far.h"
-#include "softnic/udp/stage.h"
+#include "softnic/qp_far/far.h"
+#include "softnic/qp_far/stage.h"
 
 enum { ATOMIC_TRIES = 10000 };
 

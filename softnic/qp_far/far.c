@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "softnic/pulse/neighbor.h"
+#include "softnic/udp/neighbor.h"
 #include "softnic/qp/req.h"
 #include "softnic/qp/resp.h"
 #include "softnic/qp/sq.h"
@@ -11,9 +11,9 @@
 #include "softnic/verbs/ah.h"
 #include "softnic/verbs/mw.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/udp/far.h"
-#include "softnic/udp/far_seal.h"
-#include "softnic/udp/far_timer.h"
+#include "softnic/qp_far/far.h"
+#include "softnic/qp_far/far_seal.h"
+#include "softnic/qp_far/far_timer.h"
 
 #define IDLE_NS 5000000000ull
 #define EARLY_NS 50000000ull /* a process of a busy host pauses for less, mostly */

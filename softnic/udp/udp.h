@@ -26,8 +26,8 @@
  * not connected. A receiver cannot see the IP id of an IPv4 packet. So the ICRC is checked over
  * IPv6, and over IPv4 if the sender's port shows a softnic. UDP's checksum covers the rest.
  */
-#ifndef WEIR_SOFTNIC_UDP_WIRE_H
-#define WEIR_SOFTNIC_UDP_WIRE_H
+#ifndef WEIR_SOFTNIC_UDP_UDP_H
+#define WEIR_SOFTNIC_UDP_UDP_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

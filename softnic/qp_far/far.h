@@ -12,8 +12,8 @@
  *
  * Context of all, unless said otherwise: qp->lock held.
  */
-#ifndef WEIR_SOFTNIC_UDP_FAR_H
-#define WEIR_SOFTNIC_UDP_FAR_H
+#ifndef WEIR_SOFTNIC_QP_FAR_FAR_H
+#define WEIR_SOFTNIC_QP_FAR_FAR_H
 
 #include "softnic/qp/qp.h"
 #include "softnic/verbs/ah.h"

@@ -4,8 +4,8 @@
 
 #include "softnic/control/config.h"
 #include "softnic/verbs/nic.h"
-#include "softnic/udp/far_seal.h"
-#include "softnic/udp/far_timer.h"
+#include "softnic/qp_far/far_seal.h"
+#include "softnic/qp_far/far_timer.h"
 
 enum { ENCRYPT_NEVER, ENCRYPT_IF_ASKED, ENCRYPT_ALWAYS };
 

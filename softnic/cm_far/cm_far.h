@@ -5,8 +5,8 @@
  * An id is far once the destination's address is that of another host, or a request has come from
  * there. For a far id no socket carries messages; its messages and its end go through this file.
  */
-#ifndef WEIR_SOFTNIC_CM_FAR_FAR_H
-#define WEIR_SOFTNIC_CM_FAR_FAR_H
+#ifndef WEIR_SOFTNIC_CM_FAR_CM_FAR_H
+#define WEIR_SOFTNIC_CM_FAR_CM_FAR_H
 
 #include "softnic/cm/cm.h"
 

@@ -8,7 +8,7 @@
 
 #include "tests/support/verbs_puppet.h"
 #include "softnic/qp/qp.h"
-#include "softnic/udp/far.h"
+#include "softnic/qp_far/far.h"
 
 static struct watched_keys {
 	const void *at; /* the far side of a queue pair; set last; atomic: any thread frees */
