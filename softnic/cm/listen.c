@@ -233,7 +233,7 @@ int rdma_listen(struct rdma_cm_id *rid, int backlog)
 		return -1;
 	rc = start_listening(id, backlog);
 	if (!rc && is_reachable(id))
-		cm_far_open(); /* without the wire, only processes of this host connect */
+		cm_far_open(); /* without UDP, only processes of this host connect */
 	return cm_return(rc);
 }
 

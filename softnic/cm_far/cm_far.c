@@ -55,7 +55,7 @@ static void flush(void)
 {
 	uint64_t now_ns = softnic_loop_now_ns(), at_ns;
 	uint8_t bytes[ROCE_MAD_BYTES];
-	struct wire_address to = { 0 };
+	struct udp_address to = { 0 };
 	struct roce_cm_path path;
 	union ibv_gid from;
 	struct roce_mad m;
@@ -66,7 +66,7 @@ static void flush(void)
 		memcpy(&from, path.local, sizeof(from));
 		to.ifindex = path.ifindex;
 		to.port = path.port;
-		wire_mad_send(&from, &to, bytes);
+		udp_mad_send(&from, &to, bytes);
 	}
 	at_ns = roce_cm_deadline_ns(&far.cm);
 	if (at_ns != ROCE_CM_NEVER)
@@ -180,7 +180,7 @@ static void far_timer(struct softnic_timer *timer)
 }
 
 /* Return: false if no other process listens at the address called. */
-static bool pass_on(const struct wire_mad *in, const struct roce_mad *m,
+static bool pass_on(const struct udp_mad *in, const struct roce_mad *m,
 		    const struct roce_cm_path *path)
 {
 	struct passed passed = { .magic = PASSED_MAGIC, .path = *path };
@@ -225,11 +225,11 @@ static uint32_t slot_of(const struct roce_mad *m)
 }
 
 /* A process of softnic answers at the port that it sends from, other peers at RoCE's. */
-static uint16_t port_of(const struct wire_address *peer)
+static uint16_t port_of(const struct udp_address *peer)
 {
-	bool is_softnic = peer->port > wire_port(0) && peer->port < wire_port(SOFTNIC_SLOTS);
+	bool is_softnic = peer->port > udp_port(0) && peer->port < udp_port(SOFTNIC_SLOTS);
 
-	return is_softnic ? peer->port : WIRE_ROCE_PORT;
+	return is_softnic ? peer->port : UDP_ROCE_PORT;
 }
 
 /* Nobody is at the RoCE port of the host called: as if a process said that no program listens. */
@@ -253,13 +253,13 @@ static void mad_refused(const struct roce_mad *m, const struct roce_cm_path *pat
 				 softnic_loop_now_ns());
 }
 
-static uint32_t mad_received(const struct wire_mad *in)
+static uint32_t mad_received(const struct udp_mad *in)
 {
 	struct roce_cm_path path = { .ifindex = in->from.ifindex, .port = port_of(&in->from) };
 	struct roce_mad m;
 	uint32_t slot;
 
-	if (roce_mad_decode(&m, in->bytes, WIRE_MAD_BYTES))
+	if (roce_mad_decode(&m, in->bytes, UDP_MAD_BYTES))
 		return 0;
 	slot = slot_of(&m);
 	if (slot && slot != softnic_nic_slot() && !in->is_refused)
@@ -307,14 +307,14 @@ static int init(void)
 	/* A GUID for this process: a queue pair of a process that has ended is another's. */
 	roce_cm_init(&far.cm, far.conns, CONNS, random[0], random[1]);
 	roce_cm_set_prefix(&far.cm, softnic_nic_slot(), SLOT_BITS);
-	wire_mad_listen(mad_received);
+	udp_mad_listen(mad_received);
 	lost_listen(end_lost);
 	return 0;
 }
 
 int cm_far_open(void)
 {
-	int rc = wire_socket_open();
+	int rc = udp_socket_open();
 
 	if (rc)
 		return rc;
@@ -335,18 +335,18 @@ static uint32_t ifindex_of(const union cm_addr *addr)
 	return addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_scope_id : 0;
 }
 
-static int find_route(const union cm_addr *src, const union cm_addr *dst, struct wire_route *route)
+static int find_route(const union cm_addr *src, const union cm_addr *dst, struct udp_route *route)
 {
 	union ibv_gid from, to;
 
 	cm_addr_gid(src, &from);
 	cm_addr_gid(dst, &to);
-	return wire_route(&to, &from, ifindex_of(dst), route);
+	return udp_route(&to, &from, ifindex_of(dst), route);
 }
 
 int cm_far_route(union cm_addr *src, const union cm_addr *dst)
 {
-	struct wire_route route;
+	struct udp_route route;
 
 	if (cm_addr_is_any(src))
 		cm_addr_route(src, dst);
@@ -358,7 +358,7 @@ int cm_far_route(union cm_addr *src, const union cm_addr *dst)
 enum ibv_mtu cm_far_mtu(const struct cm_id *id)
 {
 	enum ibv_mtu mtu = IBV_MTU_256;
-	struct wire_route route;
+	struct udp_route route;
 	union cm_addr src, dst;
 
 	cm_id_src(id, &src);
@@ -382,7 +382,7 @@ void cm_far_begin(struct cm_id *id)
 static int call(struct cm_id *id, const struct roce_mad *req, uint64_t now_ns)
 {
 	const struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
-	struct roce_cm_path path = { .port = WIRE_ROCE_PORT };
+	struct roce_cm_path path = { .port = UDP_ROCE_PORT };
 	union cm_addr dst;
 
 	cm_id_dst(id, &dst);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connections with other hosts: their messages are MADs over the wire.
+ * Connections with other hosts: their messages are MADs in UDP packets.
  *
  * An id is far once the destination's address is that of another host, or a request has come from
  * there. For a far id no socket carries messages; its messages and its end go through this file.
@@ -14,7 +14,7 @@
  * cm_far_open() - reach other hosts, and be reached; idempotent
  *
  * Context: a device is open; without cm_lock.
- * Return: 0, or the error of wire_socket_open().
+ * Return: 0, or the error of udp_socket_open().
  */
 int cm_far_open(void);
 

@@ -97,7 +97,7 @@ static void init_transport(struct qp *qp, struct far *f, const struct ibv_qp_att
 static int connect_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr,
 		       const struct av *av)
 {
-	int rc = wire_socket_open();
+	int rc = udp_socket_open();
 
 	if (rc)
 		return -rc;
@@ -116,7 +116,7 @@ static int connect_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *a
 /* Without sockets a UD queue pair hears this host only. */
 static int listen_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr)
 {
-	int rc = -wire_socket_open();
+	int rc = -udp_socket_open();
 
 	if (!rc)
 		init_transport(qp, f, attr, 0);

@@ -43,7 +43,7 @@
  */
 struct far {
 	struct roce_qp roce;
-	struct wire_path path;
+	struct udp_path path;
 	bool is_known, is_asking, is_lost;
 	struct agree agree;
 	uint32_t posted;
@@ -59,11 +59,11 @@ struct far {
 };
 
 /** far_path() - the way to a peer that has not answered: all RoCE peers hear port 4791 */
-static inline struct wire_path far_path(const struct av *av)
+static inline struct udp_path far_path(const struct av *av)
 {
-	return (struct wire_path){
+	return (struct udp_path){
 		.from = av->sgid,
-		.to = { .gid = av->dgid, .ifindex = av->ifindex, .port = WIRE_ROCE_PORT },
+		.to = { .gid = av->dgid, .ifindex = av->ifindex, .port = UDP_ROCE_PORT },
 	};
 }
 

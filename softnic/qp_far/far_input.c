@@ -70,17 +70,17 @@ static uint64_t count_accepted(const struct roce_counters *c)
  * A packet whose PSN fits came from the peer. If its port is that of a softnic with the queue pair
  * number of our peer, later packets go there; otherwise the peer hears port 4791 only.
  */
-static void learn(struct qp *qp, const struct wire_packet *packet)
+static void learn(struct qp *qp, const struct udp_packet *packet)
 {
 	struct far *f = qp->far;
 
 	f->is_known = true;
-	f->path.to.port = packet->from.port == wire_socket_port_of_qpn(qp->attr.dest_qp_num) ?
+	f->path.to.port = packet->from.port == udp_socket_port_of_qpn(qp->attr.dest_qp_num) ?
 				  packet->from.port :
-				  WIRE_ROCE_PORT;
+				  UDP_ROCE_PORT;
 }
 
-static void take_datagram(struct qp *qp, const struct wire_packet *packet,
+static void take_datagram(struct qp *qp, const struct udp_packet *packet,
 			  const struct roce_packet *decoded)
 {
 	const struct av av = { .sgid = packet->from.gid, .dgid = packet->to.gid, .hop_limit = 64 };
@@ -104,12 +104,12 @@ static bool take(struct qp *qp, const struct roce_packet *decoded)
 	return count_accepted(&roce->counters) != accepted;
 }
 
-static bool is_of_peer(const struct qp *qp, const struct wire_packet *packet)
+static bool is_of_peer(const struct qp *qp, const struct udp_packet *packet)
 {
 	return !memcmp(&packet->from.gid, &qp->far->path.to.gid, sizeof(packet->from.gid));
 }
 
-void far_input(const struct wire_packet *packet, const struct roce_packet *decoded)
+void far_input(const struct udp_packet *packet, const struct roce_packet *decoded)
 {
 	struct agree *agree;
 
@@ -128,12 +128,12 @@ void far_input(const struct wire_packet *packet, const struct roce_packet *decod
 	}
 	if (take(current, decoded)) {
 		learn(current, packet);
-		agree_heard_clear(agree, current->far->path.to.port != WIRE_ROCE_PORT);
+		agree_heard_clear(agree, current->far->path.to.port != UDP_ROCE_PORT);
 	}
 	far_complete(current);
 }
 
-void far_input_sealed(const struct wire_packet *packet)
+void far_input_sealed(const struct udp_packet *packet)
 {
 	struct roce_packet decoded;
 
@@ -144,7 +144,7 @@ void far_input_sealed(const struct wire_packet *packet)
 	far_complete(current);
 }
 
-void far_input_message(const struct wire_packet *packet)
+void far_input_message(const struct udp_packet *packet)
 {
 	struct agree_message m;
 

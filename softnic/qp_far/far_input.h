@@ -12,13 +12,13 @@
 #include "softnic/udp/socket.h"
 
 /** far_input() - a packet for a queue pair of our slot arrived; it may not exist */
-void far_input(const struct wire_packet *packet, const struct roce_packet *decoded);
+void far_input(const struct udp_packet *packet, const struct roce_packet *decoded);
 
 /** far_input_sealed() - a packet came for which seal_is_sealed() holds, for our slot */
-void far_input_sealed(const struct wire_packet *packet);
+void far_input_sealed(const struct udp_packet *packet);
 
 /** far_input_message() - a message of an agreement on keys came, with a right ICRC */
-void far_input_message(const struct wire_packet *packet);
+void far_input_message(const struct udp_packet *packet);
 
 /** far_input_end() - let the queue pairs answer, and release the locks; idempotent */
 void far_input_end(void);

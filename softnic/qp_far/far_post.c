@@ -71,7 +71,7 @@ int far_post(struct qp *qp, uint64_t path)
 int far_send_datagram(struct qp *qp, const struct send_wqe *wqe, const struct av *av)
 {
 	struct far *f = qp->far;
-	struct wire_path path = far_path(av);
+	struct udp_path path = far_path(av);
 	struct roce_completion c = { .status = ROCE_LOC_LEN };
 	uint64_t unused;
 	size_t size;

@@ -29,9 +29,9 @@ void far_seal_load_early(void)
 /* Another device's queue pair number may hold any slot, but no softnic has slot 0. */
 static bool peer_may_be_softnic(uint32_t dest_qpn)
 {
-	uint16_t port = wire_socket_port_of_qpn(dest_qpn);
+	uint16_t port = udp_socket_port_of_qpn(dest_qpn);
 
-	return port > wire_port(0) && port < wire_port(SOFTNIC_SLOTS);
+	return port > udp_port(0) && port < udp_port(SOFTNIC_SLOTS);
 }
 
 /* Without a random secret this end refuses encryption, and says so to a peer that offers it. */
@@ -74,9 +74,9 @@ bool far_seal_may_send(struct qp *qp)
 	struct agree_message m;
 
 	while (agree_output(a, &m, softnic_loop_now_ns())) {
-		struct wire_path path = qp->far->path;
+		struct udp_path path = qp->far->path;
 
-		path.to.port = wire_socket_port_of_qpn(qp->attr.dest_qp_num);
+		path.to.port = udp_socket_port_of_qpn(qp->attr.dest_qp_num);
 		agree_encode(&m, send_room());
 		send_packet(&path, AGREE_MESSAGE_BYTES);
 	}
@@ -109,7 +109,7 @@ static void note_peer(struct qp *qp)
 	if (qp->far->agree.state != AGREE_SEALED)
 		return;
 	qp->far->is_known = true;
-	qp->far->path.to.port = wire_socket_port_of_qpn(qp->attr.dest_qp_num);
+	qp->far->path.to.port = udp_socket_port_of_qpn(qp->attr.dest_qp_num);
 }
 
 void far_seal_message(struct qp *qp, const struct agree_message *m)
@@ -122,7 +122,7 @@ void far_seal_message(struct qp *qp, const struct agree_message *m)
 }
 
 /* The tag stands where the decoder expects the ICRC. */
-bool far_seal_open(struct qp *qp, const struct wire_packet *packet, struct roce_packet *decoded)
+bool far_seal_open(struct qp *qp, const struct udp_packet *packet, struct roce_packet *decoded)
 {
 	uint8_t *bytes = (uint8_t *)packet->bytes; /* the receive buffer is ours */
 	size_t size = agree_open(&qp->far->agree, bytes, packet->size);

@@ -54,7 +54,7 @@ void far_seal_message(struct qp *qp, const struct agree_message *m);
  *
  * Return: false if it is refused. Otherwise @decoded is the packet in it.
  */
-bool far_seal_open(struct qp *qp, const struct wire_packet *packet, struct roce_packet *decoded);
+bool far_seal_open(struct qp *qp, const struct udp_packet *packet, struct roce_packet *decoded);
 
 /**
  * softnic_seal_ask() - want encryption for a queue pair, unless clear text is decided

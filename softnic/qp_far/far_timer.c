@@ -14,11 +14,11 @@
  */
 static void try_other_port(struct qp *qp)
 {
-	struct wire_path *path = &qp->far->path;
+	struct udp_path *path = &qp->far->path;
 
-	path->to.port = path->to.port == WIRE_ROCE_PORT ?
-				wire_socket_port_of_qpn(qp->attr.dest_qp_num) :
-				WIRE_ROCE_PORT;
+	path->to.port = path->to.port == UDP_ROCE_PORT ?
+				udp_socket_port_of_qpn(qp->attr.dest_qp_num) :
+				UDP_ROCE_PORT;
 }
 
 static void expired(struct softnic_timer *timer)

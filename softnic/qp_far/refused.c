@@ -18,7 +18,7 @@
 enum { QUOTED_MAX = 1024, OPCODE_AT = 0, QPN_AT = 5, PSN_AT = 9 };
 
 struct quoted {
-	struct wire_address to;
+	struct udp_address to;
 	uint8_t bytes[QUOTED_MAX];
 	size_t size;
 };
@@ -28,9 +28,9 @@ static uint32_t read_24(const uint8_t *at)
 	return (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
 }
 
-static bool is_to(const struct qp *qp, const struct wire_address *to)
+static bool is_to(const struct qp *qp, const struct udp_address *to)
 {
-	const struct wire_path *path = &qp->far->path;
+	const struct udp_path *path = &qp->far->path;
 
 	return path->to.port == to->port &&
 	       !memcmp(&path->to.gid, &to->gid, sizeof(path->to.gid));
@@ -160,7 +160,7 @@ void refused_take(int fd)
 		if (n < 0)
 			return;
 		q.size = (size_t)n;
-		q.to = (struct wire_address){
+		q.to = (struct udp_address){
 			.port = ntohs(to.sin6_port),
 			.ifindex = to.sin6_scope_id,
 		};

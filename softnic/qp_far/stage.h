@@ -10,7 +10,7 @@
 
 enum { STAGE_AHEAD_BYTES = 64 << 10 }; /* read ahead at most */
 
-/** stage_forget() - what was read ahead is out of date; wire.lock held, as for the next */
+/** stage_forget() - what was read ahead is out of date; udp.lock held, as for the next */
 void stage_forget(void);
 
 /**

@@ -56,8 +56,8 @@ static uint16_t checksum(uint32_t sum)
 }
 
 /* Each returns the length of the IP header, and adds the addresses to @sum for UDP's checksum. */
-static size_t fill_ipv4(struct ip *ip, const struct wire_address *from,
-			const struct wire_address *to, size_t udp_bytes, uint32_t *sum)
+static size_t fill_ipv4(struct ip *ip, const struct udp_address *from,
+			const struct udp_address *to, size_t udp_bytes, uint32_t *sum)
 {
 	*ip = (struct ip){
 		.ip_v = 4,
@@ -74,8 +74,8 @@ static size_t fill_ipv4(struct ip *ip, const struct wire_address *from,
 	return sizeof(*ip);
 }
 
-static size_t fill_ipv6(struct ip6_hdr *ip, const struct wire_address *from,
-			const struct wire_address *to, size_t udp_bytes, uint32_t *sum)
+static size_t fill_ipv6(struct ip6_hdr *ip, const struct udp_address *from,
+			const struct udp_address *to, size_t udp_bytes, uint32_t *sum)
 {
 	memset(ip, 0, sizeof(*ip));
 	ip->ip6_flow = htonl(6u << 28);
@@ -88,7 +88,7 @@ static size_t fill_ipv6(struct ip6_hdr *ip, const struct wire_address *from,
 	return sizeof(*ip);
 }
 
-void capture_write(const struct wire_address *from, const struct wire_address *to,
+void capture_write(const struct udp_address *from, const struct udp_address *to,
 		   const uint8_t *bytes, size_t size)
 {
 	size_t udp_bytes = sizeof(struct udphdr) + size, ip_bytes;

@@ -13,12 +13,12 @@
 
 #include "softnic/udp/udp.h"
 
-/** capture_open() - begin if the environment asks for it; wire.lock held */
+/** capture_open() - begin if the environment asks for it; udp.lock held */
 void capture_open(void);
 
 extern int capture_fd; /* or -1 */
 
-void capture_write(const struct wire_address *from, const struct wire_address *to,
+void capture_write(const struct udp_address *from, const struct udp_address *to,
 		   const uint8_t *bytes, size_t size);
 
 /**
@@ -27,7 +27,7 @@ void capture_write(const struct wire_address *from, const struct wire_address *t
  *
  * Context: Any thread; any locks.
  */
-static inline void capture_packet(const struct wire_address *from, const struct wire_address *to,
+static inline void capture_packet(const struct udp_address *from, const struct udp_address *to,
 				  const uint8_t *bytes, size_t size)
 {
 	if (__builtin_expect(capture_fd >= 0, 0))

@@ -10,12 +10,12 @@ enum { WAITING_MAX = 16384 };
 struct late_packet {
 	struct late_packet *next;
 	uint64_t due_ns;
-	struct wire_path path;
+	struct udp_path path;
 	size_t size;
 	uint8_t bytes[];
 };
 
-/* Under wire.lock. */
+/* Under udp.lock. */
 static struct {
 	struct late_packet *first, **end;
 	uint32_t count;
@@ -39,7 +39,7 @@ static void release(struct softnic_timer *timer)
 	send_end();
 }
 
-void delay_packet(const struct wire_path *path, const uint8_t *bytes, size_t size,
+void delay_packet(const struct udp_path *path, const uint8_t *bytes, size_t size,
 		  uint64_t delay_ns)
 {
 	struct late_packet *p = late.count < WAITING_MAX ? malloc(sizeof(*p) + size) : NULL;

@@ -13,9 +13,9 @@
  *
  * Drops the packet if too many wait, as a full queue of a network does.
  *
- * Context: wire.lock held.
+ * Context: udp.lock held.
  */
-void delay_packet(const struct wire_path *path, const uint8_t *bytes, size_t size,
+void delay_packet(const struct udp_path *path, const uint8_t *bytes, size_t size,
 		  uint64_t delay_ns);
 
 /** delay_reset() - forget all packets; in the child of a fork */

@@ -18,7 +18,7 @@ static bool pass_to_listener(struct softnic_work *work);
 static struct {
 	pthread_mutex_t lock; /* a leaf */
 	struct waiting_mad {
-		struct wire_packet packet;
+		struct udp_packet packet;
 		bool is_refused;
 		uint8_t bytes[PACKET_MAX];
 	} mads[WAITING_MAX];
@@ -26,8 +26,8 @@ static struct {
 	struct softnic_work work;
 } waiting = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = { .fn = pass_to_listener } };
 
-static uint32_t (*listener)(const struct wire_mad *mad);
-static uint32_t next_psn; /* under wire.lock */
+static uint32_t (*listener)(const struct udp_mad *mad);
+static uint32_t next_psn; /* under udp.lock */
 
 void mad_reset(void)
 {
@@ -36,7 +36,7 @@ void mad_reset(void)
 	pthread_mutex_init(&waiting.lock, NULL);
 }
 
-void wire_mad_listen(uint32_t (*fn)(const struct wire_mad *mad))
+void udp_mad_listen(uint32_t (*fn)(const struct udp_mad *mad))
 {
 	store_release(&listener, fn);
 }
@@ -57,19 +57,19 @@ static bool take_waiting(struct waiting_mad *w)
 
 static bool pass_to_listener(struct softnic_work *work)
 {
-	uint32_t (*fn)(const struct wire_mad *mad) = load_acquire(&listener);
+	uint32_t (*fn)(const struct udp_mad *mad) = load_acquire(&listener);
 	struct waiting_mad w;
-	struct wire_mad mad;
+	struct udp_mad mad;
 	uint32_t slot;
 
 	(void)work;
 	if (!take_waiting(&w))
 		return false;
 	w.packet.bytes = w.bytes;
-	mad = (struct wire_mad){
+	mad = (struct udp_mad){
 		.from = w.packet.from,
 		.to = w.packet.to.gid,
-		.bytes = w.bytes + w.packet.size - ROCE_ICRC_BYTES - WIRE_MAD_BYTES,
+		.bytes = w.bytes + w.packet.size - ROCE_ICRC_BYTES - UDP_MAD_BYTES,
 		.was_passed_on = w.packet.was_passed_on,
 		.is_refused = w.is_refused,
 	};
@@ -81,7 +81,7 @@ static bool pass_to_listener(struct softnic_work *work)
 }
 
 /* Drops a MAD if too many wait: the network may lose it, too. */
-static void let_wait(const struct wire_packet *packet, bool is_refused)
+static void let_wait(const struct udp_packet *packet, bool is_refused)
 {
 	struct waiting_mad *w;
 
@@ -96,19 +96,19 @@ static void let_wait(const struct wire_packet *packet, bool is_refused)
 	softnic_loop_kick_work(&waiting.work);
 }
 
-void mad_take(const struct wire_packet *packet, const struct roce_packet *decoded)
+void mad_take(const struct udp_packet *packet, const struct roce_packet *decoded)
 {
 	if (load_acquire(&listener) && decoded->opcode == (ROCE_UD | ROCE_SEND_ONLY) &&
 	    decoded->qkey == MAD_QKEY && decoded->pkey == ROCE_PKEY_DEFAULT &&
-	    decoded->payload_bytes == WIRE_MAD_BYTES)
+	    decoded->payload_bytes == UDP_MAD_BYTES)
 		let_wait(packet, false);
 }
 
 /* The quotation may end before the ICRC. */
-void mad_refused(const struct wire_address *to, const uint8_t *bytes, size_t size)
+void mad_refused(const struct udp_address *to, const uint8_t *bytes, size_t size)
 {
-	uint8_t whole[ROCE_BTH_BYTES + DETH_BYTES + WIRE_MAD_BYTES + ROCE_ICRC_BYTES] = { 0 };
-	const struct wire_packet packet = { .from = *to, .bytes = whole, .size = sizeof(whole) };
+	uint8_t whole[ROCE_BTH_BYTES + DETH_BYTES + UDP_MAD_BYTES + ROCE_ICRC_BYTES] = { 0 };
+	const struct udp_packet packet = { .from = *to, .bytes = whole, .size = sizeof(whole) };
 
 	if (!load_acquire(&listener) || size < sizeof(whole) - ROCE_ICRC_BYTES)
 		return;
@@ -116,16 +116,16 @@ void mad_refused(const struct wire_address *to, const uint8_t *bytes, size_t siz
 	let_wait(&packet, true);
 }
 
-void wire_mad_send(const union ibv_gid *from, const struct wire_address *to, const uint8_t *mad)
+void udp_mad_send(const union ibv_gid *from, const struct udp_address *to, const uint8_t *mad)
 {
-	const struct wire_path path = { *from, *to };
+	const struct udp_path path = { *from, *to };
 	struct roce_packet p = {
 		.opcode = ROCE_UD | ROCE_SEND_ONLY,
 		.pkey = ROCE_PKEY_DEFAULT,
 		.dest_qpn = MAD_QPN,
 		.src_qpn = MAD_QPN,
 		.qkey = MAD_QKEY,
-		.payload_bytes = WIRE_MAD_BYTES,
+		.payload_bytes = UDP_MAD_BYTES,
 	};
 	uint8_t *at;
 	size_t size;
@@ -134,7 +134,7 @@ void wire_mad_send(const union ibv_gid *from, const struct wire_address *to, con
 	at = send_room();
 	p.psn = next_psn++ & 0xffffff;
 	size = roce_packet_encode(&p, at);
-	memcpy(at + size, mad, WIRE_MAD_BYTES);
-	send_packet(&path, size + WIRE_MAD_BYTES);
+	memcpy(at + size, mad, UDP_MAD_BYTES);
+	send_packet(&path, size + UDP_MAD_BYTES);
 	send_end();
 }

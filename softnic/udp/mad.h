@@ -16,7 +16,7 @@ enum { MAD_QPN = 1 };
  *
  * Context: The lock of poller.c held. The engine tells the listener later, without locks.
  */
-void mad_take(const struct wire_packet *packet, const struct roce_packet *decoded);
+void mad_take(const struct udp_packet *packet, const struct roce_packet *decoded);
 
 /**
  * mad_refused() - a host has nobody at the port of a MAD of ours
@@ -25,7 +25,7 @@ void mad_take(const struct wire_packet *packet, const struct roce_packet *decode
  *
  * Context: As mad_take().
  */
-void mad_refused(const struct wire_address *to, const uint8_t *bytes, size_t size);
+void mad_refused(const struct udp_address *to, const uint8_t *bytes, size_t size);
 
 /** mad_reset() - forget the listener */
 void mad_reset(void);

@@ -29,7 +29,7 @@ enum neighbor_kind { QUESTION = 1, ANSWER };
  * @unanswered: questions since the last answer, that included; at most QUESTIONS_MAX + 1
  */
 struct neighbor {
-	struct wire_address at;
+	struct udp_address at;
 	uint64_t nonce, asked_ns;
 	uint32_t unanswered;
 	bool is_softnic, is_refused;
@@ -38,13 +38,13 @@ struct neighbor {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static struct neighbor neighbors[NEIGHBORS]; /* under lock; port 0: free */
 
-static bool is_at(const struct neighbor *n, const struct wire_address *at)
+static bool is_at(const struct neighbor *n, const struct udp_address *at)
 {
 	return n->at.port == at->port && n->at.ifindex == at->ifindex &&
 	       !memcmp(&n->at.gid, &at->gid, sizeof(at->gid));
 }
 
-static uint32_t first_place(const struct wire_address *at)
+static uint32_t first_place(const struct udp_address *at)
 {
 	uint32_t hash = at->port, i;
 
@@ -54,7 +54,7 @@ static uint32_t first_place(const struct wire_address *at)
 }
 
 /* Returns the destination, or NULL with the place of a free or the longest unused one in @place. */
-static struct neighbor *find_neighbor(const struct wire_address *at,
+static struct neighbor *find_neighbor(const struct udp_address *at,
 				      struct neighbor **place)
 {
 	uint32_t first = first_place(at), i;
@@ -72,9 +72,9 @@ static struct neighbor *find_neighbor(const struct wire_address *at,
 }
 
 /* As the table has it: the interface counts for link-local addresses only. */
-static struct wire_address key_of(const struct wire_address *at)
+static struct udp_address key_of(const struct udp_address *at)
 {
-	struct wire_address key = *at;
+	struct udp_address key = *at;
 
 	if (!IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)at->gid.raw))
 		key.ifindex = 0;
@@ -82,7 +82,7 @@ static struct wire_address key_of(const struct wire_address *at)
 }
 
 /* Returns NULL without a random number. */
-static struct neighbor *get(const struct wire_address *at)
+static struct neighbor *get(const struct udp_address *at)
 {
 	struct neighbor *place, *n = find_neighbor(at, &place);
 	uint64_t nonce;
@@ -125,10 +125,10 @@ static bool begin_question(struct neighbor *n, uint64_t now_ns)
 
 static uint16_t port_of(const struct neighbor *n)
 {
-	return n->is_softnic ? n->at.port : is_open(n) ? 0 : WIRE_ROCE_PORT;
+	return n->is_softnic ? n->at.port : is_open(n) ? 0 : UDP_ROCE_PORT;
 }
 
-static void send_message(const struct wire_path *path, uint32_t qpn, enum neighbor_kind kind,
+static void send_message(const struct udp_path *path, uint32_t qpn, enum neighbor_kind kind,
 			 uint64_t nonce)
 {
 	const struct roce_packet head = {
@@ -152,21 +152,21 @@ static void send_message(const struct wire_path *path, uint32_t qpn, enum neighb
 /* Another device's queue pair number may hold any slot, but no softnic has slot 0. */
 static bool may_be_softnic(uint16_t port)
 {
-	return port > wire_port(0) && port < wire_port(SOFTNIC_SLOTS);
+	return port > udp_port(0) && port < udp_port(SOFTNIC_SLOTS);
 }
 
-uint16_t neighbor_port(const struct wire_path *path, uint32_t qpn)
+uint16_t neighbor_port(const struct udp_path *path, uint32_t qpn)
 {
-	struct wire_path to_own = *path;
+	struct udp_path to_own = *path;
 	uint64_t now_ns = softnic_loop_now_ns(), nonce = 0;
-	uint16_t port = WIRE_ROCE_PORT;
+	uint16_t port = UDP_ROCE_PORT;
 	bool asks = false;
-	struct wire_address key;
+	struct udp_address key;
 	struct neighbor *n;
 
-	to_own.to.port = wire_socket_port_of_qpn(qpn);
+	to_own.to.port = udp_socket_port_of_qpn(qpn);
 	if (!may_be_softnic(to_own.to.port))
-		return WIRE_ROCE_PORT;
+		return UDP_ROCE_PORT;
 	key = key_of(&to_own.to);
 	pthread_mutex_lock(&lock);
 	n = get(&key);
@@ -186,9 +186,9 @@ bool neighbor_is_message(const uint8_t *bytes, size_t size)
 	return size == MESSAGE_BYTES + ROCE_ICRC_BYTES && bytes[0] == OPCODE;
 }
 
-static void take_answer(const struct wire_address *from, uint64_t nonce)
+static void take_answer(const struct udp_address *from, uint64_t nonce)
 {
-	const struct wire_address key = key_of(from);
+	const struct udp_address key = key_of(from);
 	struct neighbor *unused, *n;
 
 	pthread_mutex_lock(&lock);
@@ -201,26 +201,26 @@ static void take_answer(const struct wire_address *from, uint64_t nonce)
 	pthread_mutex_unlock(&lock);
 }
 
-void neighbor_take(const struct wire_packet *packet)
+void neighbor_take(const struct udp_packet *packet)
 {
-	const struct wire_path back = { packet->to.gid, packet->from };
+	const struct udp_path back = { packet->to.gid, packet->from };
 	const uint8_t *bytes = packet->bytes;
 	uint64_t nonce;
 
-	if (packet->was_passed_on || packet->to.port != wire.port ||
+	if (packet->was_passed_on || packet->to.port != udp.port ||
 	    !may_be_softnic(packet->from.port) || bytes[ROCE_BTH_BYTES] != VERSION)
 		return;
 	memcpy(&nonce, bytes + NONCE_AT, sizeof(nonce));
 	if (bytes[KIND_AT] == QUESTION)
-		send_message(&back, (packet->from.port - WIRE_PORT_BASE) << SOFTNIC_QP_INDEX_BITS,
+		send_message(&back, (packet->from.port - UDP_PORT_BASE) << SOFTNIC_QP_INDEX_BITS,
 			     ANSWER, nonce);
 	else if (bytes[KIND_AT] == ANSWER)
 		take_answer(&packet->from, nonce);
 }
 
-void neighbor_refused(const struct wire_address *to)
+void neighbor_refused(const struct udp_address *to)
 {
-	const struct wire_address key = key_of(to);
+	const struct udp_address key = key_of(to);
 	struct neighbor *unused, *n;
 
 	pthread_mutex_lock(&lock);

@@ -31,7 +31,7 @@
  * Context: Any thread; not between send_begin() and send_end().
  * Return: the port, or 0 while the destination has time to answer: call again in NEIGHBOR_WAIT_NS.
  */
-uint16_t neighbor_port(const struct wire_path *path, uint32_t qpn);
+uint16_t neighbor_port(const struct udp_path *path, uint32_t qpn);
 
 #define NEIGHBOR_WAIT_NS 200000ull
 
@@ -43,10 +43,10 @@ bool neighbor_is_message(const uint8_t *bytes, size_t size);
  *
  * Context: Any thread; not between send_begin() and send_end().
  */
-void neighbor_take(const struct wire_packet *packet);
+void neighbor_take(const struct udp_packet *packet);
 
 /** neighbor_refused() - a host says that nobody has the port @to of a packet of ours */
-void neighbor_refused(const struct wire_address *to);
+void neighbor_refused(const struct udp_address *to);
 
 /** neighbor_reset() - forget all; in the child of a fork */
 void neighbor_reset(void);

@@ -8,7 +8,7 @@ static const uint8_t magic[4] = { 0xff, 'W', 'P', 1 };
 enum { FROM_AT = 4, TO_AT = 20, IFINDEX_AT = 36, FROM_PORT_AT = 40, TO_PORT_AT = 42 };
 
 /* Both ends are on this host, so numbers keep its byte order. */
-void passed_encode(uint8_t *header, const struct wire_address *from, const struct wire_address *to)
+void passed_encode(uint8_t *header, const struct udp_address *from, const struct udp_address *to)
 {
 	memset(header, 0, PASSED_HEADER_BYTES);
 	memcpy(header, magic, sizeof(magic));
@@ -19,8 +19,8 @@ void passed_encode(uint8_t *header, const struct wire_address *from, const struc
 	memcpy(header + TO_PORT_AT, &to->port, sizeof(to->port));
 }
 
-bool passed_decode(const uint8_t *bytes, size_t size, struct wire_address *from,
-		   struct wire_address *to)
+bool passed_decode(const uint8_t *bytes, size_t size, struct udp_address *from,
+		   struct udp_address *to)
 {
 	if (size < PASSED_HEADER_BYTES || memcmp(bytes, magic, sizeof(magic)) != 0)
 		return false;

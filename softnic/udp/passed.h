@@ -13,7 +13,7 @@
 enum { PASSED_HEADER_BYTES = 44 };
 
 /** passed_encode() - write the header for a packet from @from to @to, with its @ifindex unused */
-void passed_encode(uint8_t *header, const struct wire_address *from, const struct wire_address *to);
+void passed_encode(uint8_t *header, const struct udp_address *from, const struct udp_address *to);
 
 /**
  * passed_decode() - read the header
@@ -22,7 +22,7 @@ void passed_encode(uint8_t *header, const struct wire_address *from, const struc
  *
  * Return: false if it is no passed-on packet.
  */
-bool passed_decode(const uint8_t *bytes, size_t size, struct wire_address *from,
-		   struct wire_address *to);
+bool passed_decode(const uint8_t *bytes, size_t size, struct udp_address *from,
+		   struct udp_address *to);
 
 #endif

@@ -35,7 +35,7 @@ static void watch(bool on)
 {
 	if (poller.is_unwatched == !on)
 		return;
-	softnic_loop_change(load_acquire(&wire.own), on ? EPOLLIN : 0);
+	softnic_loop_change(load_acquire(&udp.own), on ? EPOLLIN : 0);
 	store_relaxed(&poller.is_unwatched, !on);
 }
 
@@ -56,7 +56,7 @@ void poller_ready(void *port, uint32_t events)
 {
 	pthread_mutex_lock(&poller.lock);
 	if (events & EPOLLERR) /* a sender may have taken the error that tells of the message */
-		refused_take(wire_socket((uint16_t)(uintptr_t)port));
+		refused_take(udp_socket((uint16_t)(uintptr_t)port));
 	if (receive_batch((uint16_t)(uintptr_t)port) && !poller.is_hot) {
 		store_relaxed(&poller.is_hot, true);
 		softnic_timer_arm(&poller.timer, LOOK_NS, watch_if_idle);
@@ -74,7 +74,7 @@ bool poller_try(void)
 		poller.has_polled = true;
 		if (++poller.tries >= TRIES_MIN)
 			watch(false);
-		any = receive_batch(wire.port);
+		any = receive_batch(udp.port);
 	}
 	pthread_mutex_unlock(&poller.lock);
 	return any;
@@ -97,7 +97,7 @@ __attribute__((destructor)) static void leave_port(void)
 
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec++;
-	if (load_acquire(&wire.roce) < 0 || pthread_mutex_timedlock(&poller.lock, &end))
+	if (load_acquire(&udp.roce) < 0 || pthread_mutex_timedlock(&poller.lock, &end))
 		return;
 	receive_leave();
 	pthread_mutex_unlock(&poller.lock);

@@ -76,7 +76,7 @@ static bool prepare(void)
 }
 
 /* Sets @each to the size of a train's packets. Returns false without a destination address. */
-static bool read_control(struct msghdr *m, struct wire_packet *p, size_t *each)
+static bool read_control(struct msghdr *m, struct udp_packet *p, size_t *each)
 {
 	struct in6_pktinfo to;
 	struct cmsghdr *c;
@@ -101,10 +101,10 @@ static bool read_control(struct msghdr *m, struct wire_packet *p, size_t *each)
 static const union ibv_gid loopback = { .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
 
 /* Only the loopback interface delivers packets from 127.0.0.1, and only they are passed on. */
-static void unwrap(struct wire_packet *p)
+static void unwrap(struct udp_packet *p)
 {
-	if (p->to.port == WIRE_ROCE_PORT || memcmp(&p->from.gid, &loopback, sizeof(loopback)) ||
-	    p->from.port <= WIRE_PORT_BASE || p->from.port >= WIRE_PORT_BASE + SOFTNIC_SLOTS ||
+	if (p->to.port == UDP_ROCE_PORT || memcmp(&p->from.gid, &loopback, sizeof(loopback)) ||
+	    p->from.port <= UDP_PORT_BASE || p->from.port >= UDP_PORT_BASE + SOFTNIC_SLOTS ||
 	    !passed_decode(p->bytes, p->size, &p->from, &p->to))
 		return;
 	p->was_passed_on = true;
@@ -112,11 +112,11 @@ static void unwrap(struct wire_packet *p)
 	p->size -= PASSED_HEADER_BYTES;
 }
 
-void receive_pass_on(const struct wire_packet *packet, uint32_t slot)
+void receive_pass_on(const struct udp_packet *packet, uint32_t slot)
 {
-	const struct wire_address to = {
+	const struct udp_address to = {
 		.gid = loopback,
-		.port = wire_port(slot),
+		.port = udp_port(slot),
 	};
 	uint8_t header[PASSED_HEADER_BYTES];
 
@@ -127,13 +127,13 @@ void receive_pass_on(const struct wire_packet *packet, uint32_t slot)
 }
 
 /* The IP id of an IPv4 packet is known only of a softnic's, which takes it for 0. */
-static bool knows_icrc(const struct wire_packet *p)
+static bool knows_icrc(const struct udp_packet *p)
 {
 	return !socket_is_ipv4(&p->from.gid) ||
-	       (p->from.port > WIRE_PORT_BASE && p->from.port < WIRE_PORT_BASE + SOFTNIC_SLOTS);
+	       (p->from.port > UDP_PORT_BASE && p->from.port < UDP_PORT_BASE + SOFTNIC_SLOTS);
 }
 
-static bool is_intact(const struct wire_packet *p)
+static bool is_intact(const struct udp_packet *p)
 {
 	size_t at = socket_is_ipv4(&p->from.gid) ? 12 : 0;
 	struct roce_flow flow = {
@@ -154,9 +154,9 @@ static bool is_intact(const struct wire_packet *p)
  * What only a softnic sends, to a softnic's own port. A sealed packet's tag covers more than the
  * ICRC. Returns whether the packet is dealt with.
  */
-static bool take_of_softnic(const struct wire_packet *p)
+static bool take_of_softnic(const struct udp_packet *p)
 {
-	if (p->to.port == WIRE_ROCE_PORT)
+	if (p->to.port == UDP_ROCE_PORT)
 		return false;
 	if (seal_is_sealed(p->bytes, p->size))
 		far_input_sealed(p);
@@ -170,7 +170,7 @@ static bool take_of_softnic(const struct wire_packet *p)
 	return true;
 }
 
-static void take_packet(struct wire_packet *p)
+static void take_packet(struct udp_packet *p)
 {
 	struct roce_packet decoded;
 	uint32_t slot;
@@ -203,14 +203,14 @@ static void take_message(struct mmsghdr *h, uint16_t port)
 	const struct message *m = &buffer.messages[h - buffer.headers];
 	size_t left = h->msg_len, each = left;
 	const uint8_t *at = m->iov.iov_base;
-	struct wire_packet of_all = { .to.port = port };
+	struct udp_packet of_all = { .to.port = port };
 
 	memcpy(of_all.from.gid.raw, &m->name.sin6_addr, sizeof(of_all.from.gid.raw));
 	of_all.from.port = ntohs(m->name.sin6_port);
 	if (!read_control(&h->msg_hdr, &of_all, &each) || h->msg_hdr.msg_flags & MSG_TRUNC)
 		return;
 	for (; left; at += each, left -= each) {
-		struct wire_packet p = of_all;
+		struct udp_packet p = of_all;
 
 		each = each < left ? each : left;
 		p.bytes = at;
@@ -228,22 +228,22 @@ void receive_leave(void)
 	const struct sockaddr_in6 nobody = {
 		.sin6_family = AF_INET6,
 		.sin6_addr = IN6ADDR_LOOPBACK_INIT,
-		.sin6_port = htons(WIRE_ROCE_PORT),
+		.sin6_port = htons(UDP_ROCE_PORT),
 	};
 	uint32_t rounds = LEAVE_ROUNDS_MAX;
 
-	if (wire_socket(WIRE_ROCE_PORT) < 0 ||
-	    connect(wire.roce, (const struct sockaddr *)&nobody, sizeof(nobody)) < 0)
+	if (udp_socket(UDP_ROCE_PORT) < 0 ||
+	    connect(udp.roce, (const struct sockaddr *)&nobody, sizeof(nobody)) < 0)
 		return;
 	is_leaving = true;
-	while (receive_batch(WIRE_ROCE_PORT) && --rounds)
+	while (receive_batch(UDP_ROCE_PORT) && --rounds)
 		;
 	is_leaving = false;
 }
 
 bool receive_batch(uint16_t port)
 {
-	int fd = wire_socket(port), rounds, n, i;
+	int fd = udp_socket(port), rounds, n, i;
 	bool any = false;
 
 	for (rounds = 0, n = MESSAGES; rounds < ROUNDS_MAX && n == MESSAGES; rounds++) {

@@ -21,7 +21,7 @@ bool receive_batch(uint16_t port);
  *
  * Context: Any thread.
  */
-void receive_pass_on(const struct wire_packet *packet, uint32_t slot);
+void receive_pass_on(const struct udp_packet *packet, uint32_t slot);
 
 /**
  * receive_leave() - leave port 4791, and pass on what waits there for other processes

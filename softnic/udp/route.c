@@ -60,7 +60,7 @@ static int link_mtu(int fd, bool is_ipv4)
 }
 
 static bool look_up(int fd, const struct sockaddr_in6 *from, const struct sockaddr_in6 *to,
-		    struct wire_route *route)
+		    struct udp_route *route)
 {
 	struct sockaddr_in6 found;
 	socklen_t size = sizeof(found);
@@ -78,14 +78,14 @@ static bool look_up(int fd, const struct sockaddr_in6 *from, const struct sockad
 	return route->mtu && socket_is_ipv4(&route->from.gid) == is_ipv4;
 }
 
-int wire_route(const union ibv_gid *gid, const union ibv_gid *from_gid, uint32_t ifindex,
-	       struct wire_route *route)
+int udp_route(const union ibv_gid *gid, const union ibv_gid *from_gid, uint32_t ifindex,
+	       struct udp_route *route)
 {
 	struct sockaddr_in6 to, from;
 	bool is_found;
 	int fd;
 
-	fill(&to, gid, ifindex, WIRE_ROCE_PORT);
+	fill(&to, gid, ifindex, UDP_ROCE_PORT);
 	if (from_gid)
 		fill(&from, from_gid, ifindex, 0);
 	if (!is_unicast(&to.sin6_addr))
@@ -95,6 +95,6 @@ int wire_route(const union ibv_gid *gid, const union ibv_gid *from_gid, uint32_t
 		return -EHOSTUNREACH;
 	is_found = look_up(fd, from_gid ? &from : NULL, &to, route);
 	close(fd);
-	route->from.port = wire.port;
+	route->from.port = udp.port;
 	return is_found ? 0 : -EHOSTUNREACH;
 }

@@ -29,7 +29,7 @@ enum {
 
 /* A message of the batch: a train of @packets, each of @each bytes but the last. */
 struct train {
-	struct wire_path path;
+	struct udp_path path;
 	struct sockaddr_in6 name;
 	struct iovec iov;
 	size_t each;
@@ -52,7 +52,7 @@ static struct {
 	uint64_t packets;
 	uint8_t held[SEND_PACKET_MAX];
 	size_t held_size;
-	struct wire_path held_path;
+	struct udp_path held_path;
 } batch;
 
 static size_t add_control(struct msghdr *m, size_t at, int level, int type, const void *data,
@@ -97,7 +97,7 @@ static void prepare(struct train *t, struct mmsghdr *message)
 /* Returns false if the message at the front must be dropped. */
 static bool may_try_again(const struct train *t)
 {
-	struct pollfd out = { .fd = wire.own, .events = POLLOUT };
+	struct pollfd out = { .fd = udp.own, .events = POLLOUT };
 
 	if (errno == EINTR || errno == ECONNREFUSED) /* the latter tells of an earlier packet */
 		return true;
@@ -115,8 +115,8 @@ static void flush(void)
 
 	for (i = 0; i < batch.count; i++)
 		prepare(&batch.trains[i], &batch.messages[i]);
-	while (done < batch.count && wire.own >= 0 && !fault_port_is_down()) {
-		n = sendmmsg(wire.own, batch.messages + done, batch.count - done, MSG_DONTWAIT);
+	while (done < batch.count && udp.own >= 0 && !fault_port_is_down()) {
+		n = sendmmsg(udp.own, batch.messages + done, batch.count - done, MSG_DONTWAIT);
 		if (n > 0)
 			done += n;
 		else if (!may_try_again(&batch.trains[done]))
@@ -128,7 +128,7 @@ static void flush(void)
 
 void send_begin(void)
 {
-	pthread_mutex_lock(&wire.lock);
+	pthread_mutex_lock(&udp.lock);
 	stage_forget();
 	batch.count = 0;
 	batch.used = 0;
@@ -137,7 +137,7 @@ void send_begin(void)
 void send_end(void)
 {
 	flush();
-	pthread_mutex_unlock(&wire.lock);
+	pthread_mutex_unlock(&udp.lock);
 }
 
 uint8_t *send_room(void)
@@ -147,7 +147,7 @@ uint8_t *send_room(void)
 	return batch.bytes + batch.used;
 }
 
-static bool is_same_path(const struct wire_path *a, const struct wire_path *b)
+static bool is_same_path(const struct udp_path *a, const struct udp_path *b)
 {
 	return a->to.port == b->to.port && a->to.ifindex == b->to.ifindex &&
 	       !memcmp(&a->to.gid, &b->to.gid, sizeof(a->to.gid)) &&
@@ -158,21 +158,21 @@ static bool is_same_path(const struct wire_path *a, const struct wire_path *b)
  * The kernel counts up the IP ids of a train, so a foreign peer would find the ICRC wrong. A
  * softnic takes them for 0.
  */
-static bool may_continue(const struct train *t, const struct wire_path *path, size_t size)
+static bool may_continue(const struct train *t, const struct udp_path *path, size_t size)
 {
-	return !batch.lacks_segmentation && !t->is_ended && path->to.port != WIRE_ROCE_PORT &&
+	return !batch.lacks_segmentation && !t->is_ended && path->to.port != UDP_ROCE_PORT &&
 	       size <= t->each && t->packets < TRAIN_PACKETS_MAX &&
 	       t->iov.iov_len + size <= TRAIN_BYTES_MAX && is_same_path(&t->path, path);
 }
 
-static void fill_flow(struct roce_flow *flow, const struct wire_path *path)
+static void fill_flow(struct roce_flow *flow, const struct udp_path *path)
 {
 	size_t at = socket_is_ipv4(&path->to.gid) ? 12 : 0;
 
 	*flow = (struct roce_flow){
 		.is_ipv6 = !at,
 		.dont_fragment = true,
-		.src_port = wire.port,
+		.src_port = udp.port,
 		.dst_port = path->to.port,
 	};
 	memcpy(flow->src, path->from.raw + at, sizeof(flow->src) - at);
@@ -180,10 +180,10 @@ static void fill_flow(struct roce_flow *flow, const struct wire_path *path)
 }
 
 /* Appends the packet in send_room(). */
-static void append(const struct wire_path *path, size_t size)
+static void append(const struct udp_path *path, size_t size)
 {
 	struct train *last = batch.count ? &batch.trains[batch.count - 1] : NULL;
-	const struct wire_address from = { .gid = path->from, .port = wire.port };
+	const struct udp_address from = { .gid = path->from, .port = udp.port };
 	uint8_t *at = batch.bytes + batch.used;
 
 	capture_packet(&from, &path->to, at, size);
@@ -202,14 +202,14 @@ static void append(const struct wire_path *path, size_t size)
 	};
 }
 
-void send_late(const struct wire_path *path, const uint8_t *bytes, size_t size)
+void send_late(const struct udp_path *path, const uint8_t *bytes, size_t size)
 {
 	memcpy(send_room(), bytes, size);
 	append(path, size);
 }
 
 /* The packet at @bytes may lie in send_room(), too. */
-static void append_or_delay(const struct wire_path *path, const uint8_t *bytes, size_t size)
+static void append_or_delay(const struct udp_path *path, const uint8_t *bytes, size_t size)
 {
 	uint64_t delay_ns = fault_packet_delay_ns();
 
@@ -222,7 +222,7 @@ static void append_or_delay(const struct wire_path *path, const uint8_t *bytes, 
 }
 
 /* A packet that the next one overtakes goes behind that, or with the next batch. */
-static void append_with_faults(const struct wire_path *path, size_t size)
+static void append_with_faults(const struct udp_path *path, size_t size)
 {
 	uint32_t faults = fault_packet(batch.packets++);
 	uint8_t *at = batch.bytes + batch.used;
@@ -246,7 +246,7 @@ static void append_with_faults(const struct wire_path *path, size_t size)
 		append_or_delay(&batch.held_path, batch.held, held);
 }
 
-void send_sealed(const struct wire_path *path, size_t size)
+void send_sealed(const struct udp_path *path, size_t size)
 {
 	if (load_relaxed(&fault_any))
 		append_with_faults(path, size);
@@ -254,7 +254,7 @@ void send_sealed(const struct wire_path *path, size_t size)
 		append(path, size);
 }
 
-void send_packet(const struct wire_path *path, size_t size)
+void send_packet(const struct udp_path *path, size_t size)
 {
 	struct roce_flow flow;
 
@@ -262,7 +262,7 @@ void send_packet(const struct wire_path *path, size_t size)
 	send_sealed(path, roce_icrc_append(&flow, batch.bytes + batch.used, size));
 }
 
-void send_raw(const struct wire_address *to, const void *head, size_t head_size, const void *body,
+void send_raw(const struct udp_address *to, const void *head, size_t head_size, const void *body,
 	      size_t body_size)
 {
 	struct sockaddr_in6 name = { .sin6_family = AF_INET6, .sin6_port = htons(to->port) };
@@ -275,5 +275,5 @@ void send_raw(const struct wire_address *to, const void *head, size_t head_size,
 	};
 
 	memcpy(&name.sin6_addr, to->gid.raw, sizeof(name.sin6_addr));
-	sendmsg(wire.own, &m, MSG_DONTWAIT);
+	sendmsg(udp.own, &m, MSG_DONTWAIT);
 }

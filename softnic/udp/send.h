@@ -3,7 +3,7 @@
  * Sending RoCE packets: many with one system call, and a train of equal packets to one peer as
  * one message that the kernel or the network card cuts up (UDP_SEGMENT).
  *
- * Between send_begin() and send_end() the caller holds the lock of the wire.
+ * Between send_begin() and send_end() the caller holds udp.lock.
  */
 #ifndef WEIR_SOFTNIC_UDP_SEND_H
 #define WEIR_SOFTNIC_UDP_SEND_H
@@ -13,13 +13,13 @@
 #include "softnic/udp/udp.h"
 
 /**
- * struct wire_path - a flow to one peer
+ * struct udp_path - a flow to one peer
  * @from: an address of this host
  * @to: its port is the peer's own, or 4791
  */
-struct wire_path {
+struct udp_path {
 	union ibv_gid from;
-	struct wire_address to;
+	struct udp_address to;
 };
 
 void send_begin(void);
@@ -37,13 +37,13 @@ uint8_t *send_room(void);
  *
  * Sends at send_end() at the latest. Drops the packet if the kernel refuses it.
  */
-void send_packet(const struct wire_path *path, size_t size);
+void send_packet(const struct udp_path *path, size_t size);
 
 /** send_sealed() - as send_packet(), for a packet that needs no ICRC */
-void send_sealed(const struct wire_path *path, size_t size);
+void send_sealed(const struct udp_path *path, size_t size);
 
 /** send_late() - send a packet as it is, with its ICRC; the faults of packets have been drawn */
-void send_late(const struct wire_path *path, const uint8_t *bytes, size_t size);
+void send_late(const struct udp_path *path, const uint8_t *bytes, size_t size);
 
 /**
  * send_raw() - send a message as it is, at once
@@ -51,7 +51,7 @@ void send_late(const struct wire_path *path, const uint8_t *bytes, size_t size);
  *
  * Context: As send_packet(), but not between send_begin() and send_end().
  */
-void send_raw(const struct wire_address *to, const void *head, size_t head_size, const void *body,
+void send_raw(const struct udp_address *to, const void *head, size_t head_size, const void *body,
 	      size_t body_size);
 
 #endif

@@ -19,7 +19,7 @@
 
 enum { BUFFER_BYTES = 4 << 20 };
 
-struct wire_sockets wire = { .lock = PTHREAD_MUTEX_INITIALIZER, .own = -1, .roce = -1 };
+struct udp_sockets udp = { .lock = PTHREAD_MUTEX_INITIALIZER, .own = -1, .roce = -1 };
 
 bool socket_is_ipv4(const union ibv_gid *gid)
 {
@@ -84,44 +84,44 @@ static int open_port(uint16_t port, bool is_shared)
 	return rc;
 }
 
-int wire_socket_open(void)
+int udp_socket_open(void)
 {
 	int fd = 0;
 
 	if (!config_get()->value[OPTION_WIRE])
 		return -EHOSTUNREACH;
-	pthread_mutex_lock(&wire.lock);
-	if (wire.own < 0) {
+	pthread_mutex_lock(&udp.lock);
+	if (udp.own < 0) {
 		capture_open();
-		fd = open_port(wire_port(nic.slot), false);
+		fd = open_port(udp_port(nic.slot), false);
 		if (fd >= 0) {
-			store_release(&wire.own, fd);
-			wire.port = wire_port(nic.slot);
-			fd = open_port(WIRE_ROCE_PORT, true);
-			store_release(&wire.roce, fd < 0 ? -1 : fd);
+			store_release(&udp.own, fd);
+			udp.port = udp_port(nic.slot);
+			fd = open_port(UDP_ROCE_PORT, true);
+			store_release(&udp.roce, fd < 0 ? -1 : fd);
 			fd = 0;
 		}
 	}
-	pthread_mutex_unlock(&wire.lock);
+	pthread_mutex_unlock(&udp.lock);
 	return fd;
 }
 
-uint16_t wire_socket_port_of_qpn(uint32_t qpn)
+uint16_t udp_socket_port_of_qpn(uint32_t qpn)
 {
-	return wire_port(qpn >> SOFTNIC_QP_INDEX_BITS);
+	return udp_port(qpn >> SOFTNIC_QP_INDEX_BITS);
 }
 
 /* In the child of a fork, which has a slot of its own or none. */
-static void reset_wire(void)
+static void reset_sockets(void)
 {
-	if (wire.own >= 0)
-		close(wire.own);
-	if (wire.roce >= 0)
-		close(wire.roce);
-	wire.own = wire.roce = -1;
-	wire.port = 0;
+	if (udp.own >= 0)
+		close(udp.own);
+	if (udp.roce >= 0)
+		close(udp.roce);
+	udp.own = udp.roce = -1;
+	udp.port = 0;
 	delay_reset();
 	neighbor_reset();
 }
 
-const struct fork_part wire_fork = { &wire.lock, reset_wire };
+const struct fork_part udp_fork = { &udp.lock, reset_sockets };

@@ -3,7 +3,7 @@
  * The UDP sockets by which this process reaches other hosts: RoCE v2 without a NIC, a module, a
  * daemon or a privilege.
  *
- * Each process owns the UDP port WIRE_PORT_BASE + slot, and sends from it. A queue pair number
+ * Each process owns the UDP port UDP_PORT_BASE + slot, and sends from it. A queue pair number
  * holds the slot of its process. So once a peer has shown that it is a softnic, packets go to
  * its process directly. RC shows it by an answer, and its first packet goes to port 4791. UD and UC
  * have no answers, so softnic asks before the first packet: neighbor.h.
@@ -34,49 +34,49 @@
 #include <stdint.h>
 
 enum {
-	WIRE_ROCE_PORT = 4791,
-	WIRE_PORT_BASE = 0x7000, /* below the ports that Linux gives out by itself */
-	WIRE_MAD_BYTES = 256,
+	UDP_ROCE_PORT = 4791,
+	UDP_PORT_BASE = 0x7000, /* below the ports that Linux gives out by itself */
+	UDP_MAD_BYTES = 256,
 };
 
 /**
- * struct wire_address - an end of a flow
+ * struct udp_address - an end of a flow
  * @port: UDP, in host order
  * @ifindex: of the interface if @gid is a link-local IPv6 address, else any
  */
-struct wire_address {
+struct udp_address {
 	union ibv_gid gid;
 	uint32_t ifindex;
 	uint16_t port;
 };
 
 /**
- * struct wire_route - how packets reach another host
+ * struct udp_route - how packets reach another host
  * @from: an address of this host; its port is this process's own
  * @mtu: largest payload of a RoCE packet: 256 to 4096
  */
-struct wire_route {
-	struct wire_address from;
+struct udp_route {
+	struct udp_address from;
 	uint32_t mtu;
 };
 
 /**
- * struct wire_mad - a management datagram that arrived for queue pair 1
+ * struct udp_mad - a management datagram that arrived for queue pair 1
  * @from: of the sender, also of a passed-on MAD; answers go there
  * @to: the address of this host that it was sent to
- * @bytes: WIRE_MAD_BYTES, *kept until* the function returns; of an untrusted sender
+ * @bytes: UDP_MAD_BYTES, *kept until* the function returns; of an untrusted sender
  * @was_passed_on: another process of this host received the MAD, and chose this process for it
  * @is_refused: this process has sent the MAD from @to to @from, whose host has nobody at that port
  */
-struct wire_mad {
-	struct wire_address from;
+struct udp_mad {
+	struct udp_address from;
 	union ibv_gid to;
 	const uint8_t *bytes;
 	bool was_passed_on, is_refused;
 };
 
 /**
- * wire_socket_open() - open the sockets of this process; idempotent
+ * udp_socket_open() - open the sockets of this process; idempotent
  *
  * Opens without port 4791 if the kernel's Soft-RoCE or another user holds that port. Then only
  * softnics reach us.
@@ -85,48 +85,48 @@ struct wire_mad {
  * Return: 0; -EHOSTUNREACH if the option wire=0 forbids it; -EADDRINUSE if another user holds this
  *	process's port; -EAFNOSUPPORT if the kernel lacks IPv6 sockets; or another negative errno.
  */
-int wire_socket_open(void);
+int udp_socket_open(void);
 
-/** wire_port() - the own port of the process in @slot */
-static inline uint16_t wire_port(uint32_t slot)
+/** udp_port() - the own port of the process in @slot */
+static inline uint16_t udp_port(uint32_t slot)
 {
-	return (uint16_t)(WIRE_PORT_BASE + slot);
+	return (uint16_t)(UDP_PORT_BASE + slot);
 }
 
-/** wire_socket_port_of_qpn() - the own port of the process with that queue pair, if a softnic */
-uint16_t wire_socket_port_of_qpn(uint32_t qpn);
+/** udp_socket_port_of_qpn() - the own port of the process with that queue pair, if a softnic */
+uint16_t udp_socket_port_of_qpn(uint32_t qpn);
 
 /**
- * wire_route() - find the way to another host
+ * udp_route() - find the way to another host
  * @from: source address, or NULL to let the kernel choose it
  * @ifindex: of @from, for link-local addresses
  *
  * Context: Any thread; never blocks.
  * Return: 0, or -EHOSTUNREACH.
  */
-int wire_route(const union ibv_gid *to, const union ibv_gid *from, uint32_t ifindex,
-	       struct wire_route *route);
+int udp_route(const union ibv_gid *to, const union ibv_gid *from, uint32_t ifindex,
+	       struct udp_route *route);
 
 /**
- * wire_mad_listen() - receive the MADs for queue pair 1
+ * udp_mad_listen() - receive the MADs for queue pair 1
  * @fn: called on the engine thread without locks; NULL to end. Returns the slot of the process of
- *	this host for which the MAD is: wire passes it on. 0: the MAD is dealt with, or dropped.
+ *	this host for which the MAD is, and it gets the MAD. 0: the MAD is dealt with, or dropped.
  *	Ignored for a MAD that @was_passed_on.
  *
  * Context: Any thread. After the end a call of the old @fn may still run.
  */
-void wire_mad_listen(uint32_t (*fn)(const struct wire_mad *mad));
+void udp_mad_listen(uint32_t (*fn)(const struct udp_mad *mad));
 
 /**
- * wire_mad_send() - send a MAD from queue pair 1 to queue pair 1
- * @from: of wire_route(), or @to of a received MAD
- * @to: its port is WIRE_ROCE_PORT for a host that has not answered, else that of the answer
- * @mad: WIRE_MAD_BYTES
+ * udp_mad_send() - send a MAD from queue pair 1 to queue pair 1
+ * @from: of udp_route(), or @to of a received MAD
+ * @to: its port is UDP_ROCE_PORT for a host that has not answered, else that of the answer
+ * @mad: UDP_MAD_BYTES
  *
  * The network may lose it.
  *
- * Context: Any thread with the wire open; any locks but the engine's.
+ * Context: Any thread with the sockets open; any locks but the engine's.
  */
-void wire_mad_send(const union ibv_gid *from, const struct wire_address *to, const uint8_t *mad);
+void udp_mad_send(const union ibv_gid *from, const struct udp_address *to, const uint8_t *mad);
 
 #endif

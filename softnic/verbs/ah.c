@@ -88,7 +88,7 @@ int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr
 {
 	uint32_t device = device_index(context->device);
 	uint32_t index = attr->is_global ? attr->grh.sgid_index : 0;
-	struct wire_route route = { 0 };
+	struct udp_route route = { 0 };
 	bool is_here;
 
 	if (fault_is_gone())
@@ -105,7 +105,7 @@ int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr
 	av->mtu = 0;
 	if (ah_is_multicast(&av->dgid) || (is_here && config_get()->value[OPTION_NEAR]))
 		return 0;
-	av->is_far = !wire_route(&av->dgid, &av->sgid, av->ifindex, &route);
+	av->is_far = !udp_route(&av->dgid, &av->sgid, av->ifindex, &route);
 	av->mtu = route.mtu;
 	return av->is_far || is_here ? 0 : EHOSTUNREACH;
 }
@@ -169,7 +169,7 @@ static int find_own_gid_index(const struct ibv_context *context, uint8_t port,
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
 			struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	struct wire_route route;
+	struct udp_route route;
 	union ibv_gid from, to;
 	int index;
 
@@ -183,7 +183,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 	attr->grh.dgid = from;
 	attr->grh.hop_limit = 64;
 	attr->grh.sgid_index = index < 0 ? 0 : index;
-	if (gid_is_here(&from) || !wire_route(&from, NULL, 0, &route))
+	if (gid_is_here(&from) || !udp_route(&from, NULL, 0, &route))
 		return 0;
 	errno = EINVAL;
 	return -1;

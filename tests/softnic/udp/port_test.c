@@ -194,7 +194,7 @@ static void send_foreign(const int *flows, uint32_t qpn, uint32_t number)
 	const struct sockaddr_in to = {
 		.sin_family = AF_INET,
 		.sin_addr = { htonl(INADDR_LOOPBACK) },
-		.sin_port = htons(WIRE_ROCE_PORT),
+		.sin_port = htons(UDP_ROCE_PORT),
 	};
 	const struct roce_packet p = {
 		.opcode = ROCE_UD | ROCE_SEND_ONLY,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic wire; devices: softnic; timeout: 60 */
+/* Test: softnic udp socket; devices: softnic; timeout: 60 */
 /*
- * The sockets of the wire within one host. MADs go to the own port, to port 4791, and from one
+ * The UDP sockets within one host. MADs go to the own port, to port 4791, and from one
  * process to another, which passes a MAD back.
  */
 #include <netinet/in.h>
@@ -15,22 +15,22 @@
 #include "softnic/udp/passed.h"
 #include "softnic/udp/udp.h"
 
-enum { PATIENCE_S = 20, STRANGE_PORT = WIRE_PORT_BASE + SOFTNIC_SLOTS };
+enum { PATIENCE_S = 20, STRANGE_PORT = UDP_PORT_BASE + SOFTNIC_SLOTS };
 
 static const union ibv_gid loopback = { .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
 
 /* Of the last MAD heard; the engine writes, and counts last. */
 static struct {
-	struct wire_mad mad;
-	uint8_t bytes[WIRE_MAD_BYTES];
+	struct udp_mad mad;
+	uint8_t bytes[UDP_MAD_BYTES];
 	uint32_t count;
 	uint32_t slot; /* answer of the listener */
 } heard;
 
-static uint32_t hear(const struct wire_mad *mad)
+static uint32_t hear(const struct udp_mad *mad)
 {
 	heard.mad = *mad;
-	memcpy(heard.bytes, mad->bytes, WIRE_MAD_BYTES);
+	memcpy(heard.bytes, mad->bytes, UDP_MAD_BYTES);
 	add_ordered(&heard.count, 1);
 	return load_acquire(&heard.slot);
 }
@@ -47,31 +47,31 @@ static bool wait_for(uint32_t count)
 static void open_wire(struct endpoint *e)
 {
 	end_open(e, ALL_ACCESS);
-	assert_int_equal(wire_socket_open(), 0);
-	assert_int_equal(wire_socket_open(), 0);
+	assert_int_equal(udp_socket_open(), 0);
+	assert_int_equal(udp_socket_open(), 0);
 	memset(&heard, 0, sizeof(heard));
-	wire_mad_listen(hear);
+	udp_mad_listen(hear);
 }
 
 /* Port 4791 may go to another process of this host. */
 static void a_mad_arrives_whole(void **state)
 {
-	struct wire_address to = { .gid = loopback };
-	uint8_t mad[WIRE_MAD_BYTES];
+	struct udp_address to = { .gid = loopback };
+	uint8_t mad[UDP_MAD_BYTES];
 	struct endpoint e;
 
 	(void)state;
 	open_wire(&e);
-	to.port = wire_port(nic.slot);
+	to.port = udp_port(nic.slot);
 	memset(mad, 'a', sizeof(mad));
-	wire_mad_send(&loopback, &to, mad);
+	udp_mad_send(&loopback, &to, mad);
 	assert_true(wait_for(1));
 	assert_memory_equal(heard.bytes, mad, sizeof(mad));
 	assert_memory_equal(&heard.mad.from.gid, &loopback, sizeof(loopback));
 	assert_memory_equal(&heard.mad.to, &loopback, sizeof(loopback));
-	assert_int_equal(heard.mad.from.port, wire_port(nic.slot));
+	assert_int_equal(heard.mad.from.port, udp_port(nic.slot));
 	assert_false(heard.mad.was_passed_on);
-	wire_mad_listen(NULL);
+	udp_mad_listen(NULL);
 	end_close(&e);
 }
 
@@ -86,7 +86,7 @@ static void send_strange(uint16_t from, const uint8_t *bytes, size_t size)
 	memcpy(&at.sin6_addr, &loopback, sizeof(at.sin6_addr));
 	at.sin6_port = htons(from);
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	at.sin6_port = htons(wire_port(nic.slot));
+	at.sin6_port = htons(udp_port(nic.slot));
 	assert_int_equal(sendto(fd, bytes, size, 0, (struct sockaddr *)&at, sizeof(at)), size);
 	close(fd);
 }
@@ -99,7 +99,7 @@ static uint16_t free_slot_port(void)
 	uint32_t slot;
 
 	for (slot = SOFTNIC_SLOTS - 1; slot && rc; slot--) {
-		at.sin6_port = htons(wire_port(slot));
+		at.sin6_port = htons(udp_port(slot));
 		rc = bind(fd, (struct sockaddr *)&at, sizeof(at));
 	}
 	close(fd);
@@ -127,7 +127,7 @@ static size_t make_mad(uint8_t *bytes, uint32_t qkey, uint32_t mad_bytes)
 static void malformed_packets_are_dropped(void **state)
 {
 	static const uint32_t good_key = 0x80010000;
-	const struct wire_address from = { .gid = loopback, .port = STRANGE_PORT };
+	const struct udp_address from = { .gid = loopback, .port = STRANGE_PORT };
 	uint8_t bytes[PASSED_HEADER_BYTES + ROCE_PACKET_MAX] = { 0 };
 	struct endpoint e;
 	size_t size;
@@ -137,30 +137,30 @@ static void malformed_packets_are_dropped(void **state)
 	send_strange(STRANGE_PORT, bytes, 0);
 	send_strange(STRANGE_PORT, bytes, 1);
 	send_strange(STRANGE_PORT, bytes, sizeof(bytes));
-	size = make_mad(bytes, good_key + 1, WIRE_MAD_BYTES);
+	size = make_mad(bytes, good_key + 1, UDP_MAD_BYTES);
 	send_strange(STRANGE_PORT, bytes, size);
-	size = make_mad(bytes, good_key, WIRE_MAD_BYTES - 4);
+	size = make_mad(bytes, good_key, UDP_MAD_BYTES - 4);
 	send_strange(STRANGE_PORT, bytes, size);
 	/* A port of a softnic with a wrong ICRC, and a passed-on packet of a port of none. */
-	size = make_mad(bytes, good_key, WIRE_MAD_BYTES);
+	size = make_mad(bytes, good_key, UDP_MAD_BYTES);
 	send_strange(free_slot_port(), bytes, size);
 	passed_encode(bytes, &from, &from);
-	size = make_mad(bytes + PASSED_HEADER_BYTES, good_key, WIRE_MAD_BYTES);
+	size = make_mad(bytes + PASSED_HEADER_BYTES, good_key, UDP_MAD_BYTES);
 	send_strange(STRANGE_PORT, bytes, PASSED_HEADER_BYTES + size);
-	size = make_mad(bytes, good_key, WIRE_MAD_BYTES);
+	size = make_mad(bytes, good_key, UDP_MAD_BYTES);
 	send_strange(STRANGE_PORT, bytes, size);
 	assert_true(wait_for(1));
 	assert_int_equal(heard.mad.from.port, STRANGE_PORT);
-	wire_mad_listen(NULL);
+	udp_mad_listen(NULL);
 	end_close(&e);
 }
 
 static void a_passed_on_mad_keeps_its_sender(void **state)
 {
-	const struct wire_address from = { .gid = { .raw = { [10] = 0xff, 0xff, 192, 0, 2, 1 } },
+	const struct udp_address from = { .gid = { .raw = { [10] = 0xff, 0xff, 192, 0, 2, 1 } },
 					   .ifindex = 7,
 					   .port = 0xc123 };
-	const struct wire_address to = { .gid = { .raw = { [10] = 0xff, 0xff, 192, 0, 2, 2 } } };
+	const struct udp_address to = { .gid = { .raw = { [10] = 0xff, 0xff, 192, 0, 2, 2 } } };
 	uint8_t bytes[PASSED_HEADER_BYTES + ROCE_PACKET_MAX];
 	struct endpoint e;
 	size_t size;
@@ -168,7 +168,7 @@ static void a_passed_on_mad_keeps_its_sender(void **state)
 	(void)state;
 	open_wire(&e);
 	passed_encode(bytes, &from, &to);
-	size = make_mad(bytes + PASSED_HEADER_BYTES, 0x80010000, WIRE_MAD_BYTES);
+	size = make_mad(bytes + PASSED_HEADER_BYTES, 0x80010000, UDP_MAD_BYTES);
 	send_strange(free_slot_port(), bytes, PASSED_HEADER_BYTES + size);
 	assert_true(wait_for(1));
 	assert_true(heard.mad.was_passed_on);
@@ -176,7 +176,7 @@ static void a_passed_on_mad_keeps_its_sender(void **state)
 	assert_int_equal(heard.mad.from.port, from.port);
 	assert_int_equal(heard.mad.from.ifindex, from.ifindex);
 	assert_memory_equal(&heard.mad.to, &to.gid, sizeof(to.gid));
-	wire_mad_listen(NULL);
+	udp_mad_listen(NULL);
 	end_close(&e);
 }
 
@@ -199,8 +199,8 @@ static void run_child(int from_parent, int to_parent)
 
 static void a_process_passes_on_what_is_for_another(void **state)
 {
-	struct wire_address to = { .gid = loopback };
-	uint8_t mad[WIRE_MAD_BYTES] = "passed";
+	struct udp_address to = { .gid = loopback };
+	uint8_t mad[UDP_MAD_BYTES] = "passed";
 	int down[2], up[2], status;
 	struct endpoint e;
 	uint32_t slot;
@@ -221,17 +221,17 @@ static void a_process_passes_on_what_is_for_another(void **state)
 	assert_int_equal(write(down[1], &nic.slot, sizeof(nic.slot)), sizeof(nic.slot));
 	assert_int_equal(read(up[0], &slot, sizeof(slot)), sizeof(slot));
 	assert_int_not_equal(slot, nic.slot);
-	to.port = wire_port(slot);
-	wire_mad_send(&loopback, &to, mad);
+	to.port = udp_port(slot);
+	udp_mad_send(&loopback, &to, mad);
 	assert_true(wait_for(1));
 	assert_true(heard.mad.was_passed_on);
 	assert_memory_equal(heard.bytes, mad, sizeof(mad));
-	assert_int_equal(heard.mad.from.port, wire_port(nic.slot));
+	assert_int_equal(heard.mad.from.port, udp_port(nic.slot));
 	close(down[1]);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	close(up[0]);
-	wire_mad_listen(NULL);
+	udp_mad_listen(NULL);
 	end_close(&e);
 }
 #endif
@@ -240,17 +240,17 @@ static void routes_lead_to_unicast_addresses_only(void **state)
 {
 	const union ibv_gid none = { 0 }, group = { .raw = { 0xff, 2, [15] = 1 } };
 	const union ibv_gid group_4 = { .raw = { [10] = 0xff, 0xff, 224, 0, 0, 1 } };
-	struct wire_route route;
+	struct udp_route route;
 	struct endpoint e;
 
 	(void)state;
 	open_wire(&e);
-	assert_int_equal(wire_route(&none, NULL, 0, &route), -EHOSTUNREACH);
-	assert_int_equal(wire_route(&group, NULL, 0, &route), -EHOSTUNREACH);
-	assert_int_equal(wire_route(&group_4, NULL, 0, &route), -EHOSTUNREACH);
-	assert_int_equal(wire_route(&loopback, NULL, 0, &route), 0);
+	assert_int_equal(udp_route(&none, NULL, 0, &route), -EHOSTUNREACH);
+	assert_int_equal(udp_route(&group, NULL, 0, &route), -EHOSTUNREACH);
+	assert_int_equal(udp_route(&group_4, NULL, 0, &route), -EHOSTUNREACH);
+	assert_int_equal(udp_route(&loopback, NULL, 0, &route), 0);
 	assert_memory_equal(&route.from.gid, &loopback, sizeof(loopback));
-	assert_int_equal(route.from.port, wire_port(nic.slot));
+	assert_int_equal(route.from.port, udp_port(nic.slot));
 	assert_int_equal(route.mtu, 4096);
 	end_close(&e);
 }
