@@ -227,9 +227,7 @@ static uint32_t slot_of(const struct roce_mad *m)
 /* A process of softnic answers at the port that it sends from, other peers at RoCE's. */
 static uint16_t port_of(const struct udp_address *peer)
 {
-	bool is_softnic = peer->port > udp_port(0) && peer->port < udp_port(SOFTNIC_SLOTS);
-
-	return is_softnic ? peer->port : UDP_ROCE_PORT;
+	return udp_port_is_softnic(peer->port) ? peer->port : UDP_ROCE_PORT;
 }
 
 /* Nobody is at the RoCE port of the host called: as if a process said that no program listens. */

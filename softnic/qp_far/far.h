@@ -32,8 +32,8 @@
  * @self: this process as its own peer, by which requests reach our memory; not for UD
  * @receive: taken from the receive queue
  * @has_receive: the transport uses @receive
- * @is_kept: the transport gave @receive back: it is the next to be taken. A taken receive of a
- *	failed queue pair stays taken, and is flushed as such.
+ * @is_kept: the transport returned @receive unused; the next message uses it. If the queue pair
+ *	fails first, @receive is flushed.
  * @grh_flags: IBV_WC_GRH and RECV_IPV4 of the datagram being received
  * @is_asking: packets of UC wait until the port of @path is known
  * @is_lost: the peer's process has ended, or its host

@@ -26,12 +26,10 @@ void far_seal_load_early(void)
 		seal_ciphers();
 }
 
-/* Another device's queue pair number may hold any slot, but no softnic has slot 0. */
+/* The number of another device's queue pair may hold any slot. */
 static bool peer_may_be_softnic(uint32_t dest_qpn)
 {
-	uint16_t port = udp_socket_port_of_qpn(dest_qpn);
-
-	return port > udp_port(0) && port < udp_port(SOFTNIC_SLOTS);
+	return udp_port_is_softnic(udp_socket_port_of_qpn(dest_qpn));
 }
 
 /* Without a random secret this end refuses encryption, and says so to a peer that offers it. */

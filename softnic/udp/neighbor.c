@@ -149,12 +149,6 @@ static void send_message(const struct udp_path *path, uint32_t qpn, enum neighbo
 	send_end();
 }
 
-/* Another device's queue pair number may hold any slot, but no softnic has slot 0. */
-static bool may_be_softnic(uint16_t port)
-{
-	return port > udp_port(0) && port < udp_port(SOFTNIC_SLOTS);
-}
-
 uint16_t neighbor_port(const struct udp_path *path, uint32_t qpn)
 {
 	struct udp_path to_own = *path;
@@ -165,7 +159,7 @@ uint16_t neighbor_port(const struct udp_path *path, uint32_t qpn)
 	struct neighbor *n;
 
 	to_own.to.port = udp_socket_port_of_qpn(qpn);
-	if (!may_be_softnic(to_own.to.port))
+	if (!udp_port_is_softnic(to_own.to.port)) /* the number of another device's queue pair */
 		return UDP_ROCE_PORT;
 	key = key_of(&to_own.to);
 	pthread_mutex_lock(&lock);
@@ -208,7 +202,7 @@ void neighbor_take(const struct udp_packet *packet)
 	uint64_t nonce;
 
 	if (packet->was_passed_on || packet->to.port != udp.port ||
-	    !may_be_softnic(packet->from.port) || bytes[ROCE_BTH_BYTES] != VERSION)
+	    !udp_port_is_softnic(packet->from.port) || bytes[ROCE_BTH_BYTES] != VERSION)
 		return;
 	memcpy(&nonce, bytes + NONCE_AT, sizeof(nonce));
 	if (bytes[KIND_AT] == QUESTION)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A batch of messages is taken at a time, each a train of packets that the kernel has joined
- * (UDP_GRO). All of them are dealt with before a queue pair answers. So one acknowledgement covers
- * a batch.
+ * recvmmsg() takes up to 16 messages. With UDP_GRO one message may hold many packets. The queue
+ * pair answers after the last one, so one acknowledgement covers the batch.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -104,7 +103,7 @@ static const union ibv_gid loopback = { .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1
 static void unwrap(struct udp_packet *p)
 {
 	if (p->to.port == UDP_ROCE_PORT || memcmp(&p->from.gid, &loopback, sizeof(loopback)) ||
-	    p->from.port <= UDP_PORT_BASE || p->from.port >= UDP_PORT_BASE + SOFTNIC_SLOTS ||
+	    !udp_port_is_softnic(p->from.port) ||
 	    !passed_decode(p->bytes, p->size, &p->from, &p->to))
 		return;
 	p->was_passed_on = true;
@@ -129,8 +128,7 @@ void receive_pass_on(const struct udp_packet *packet, uint32_t slot)
 /* The IP id of an IPv4 packet is known only of a softnic's, which takes it for 0. */
 static bool knows_icrc(const struct udp_packet *p)
 {
-	return !socket_is_ipv4(&p->from.gid) ||
-	       (p->from.port > UDP_PORT_BASE && p->from.port < UDP_PORT_BASE + SOFTNIC_SLOTS);
+	return !socket_is_ipv4(&p->from.gid) || udp_port_is_softnic(p->from.port);
 }
 
 static bool is_intact(const struct udp_packet *p)
@@ -151,8 +149,9 @@ static bool is_intact(const struct udp_packet *p)
 }
 
 /*
- * What only a softnic sends, to a softnic's own port. A sealed packet's tag covers more than the
- * ICRC. Returns whether the packet is dealt with.
+ * Handles packets that only softnics send: sealed packets, agreements on keys, and questions of
+ * neighbours. They go to a softnic's own port. A sealed packet's tag covers more than the ICRC.
+ * Returns whether the packet is dealt with.
  */
 static bool take_of_softnic(const struct udp_packet *p)
 {

@@ -33,6 +33,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "softnic/verbs/device.h"
+
 enum {
 	UDP_ROCE_PORT = 4791,
 	UDP_PORT_BASE = 0x7000, /* below the ports that Linux gives out by itself */
@@ -91,6 +93,12 @@ int udp_socket_open(void);
 static inline uint16_t udp_port(uint32_t slot)
 {
 	return (uint16_t)(UDP_PORT_BASE + slot);
+}
+
+/** udp_port_is_softnic() - may a softnic own the port? None has slot 0. */
+static inline bool udp_port_is_softnic(uint16_t port)
+{
+	return port > udp_port(0) && port < udp_port(SOFTNIC_SLOTS);
 }
 
 /** udp_socket_port_of_qpn() - the own port of the process with that queue pair, if a softnic */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic wire keys; devices: softnic; timeout: 60 */
+/* Test: softnic freed keys; devices: softnic; timeout: 60 */
 /*
  * The memory of a queue pair's keys, when softnic gives it back: no key is left in it. Both ends
  * are in this process, and packets between them take the way to other hosts.
