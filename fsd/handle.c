@@ -122,6 +122,17 @@ void fsd_handle_map_forgotten(struct fsd_client *client, struct fsd_inode *inode
 	fsd_handle_map_returned(client, inode, UINT64_MAX);
 }
 
+bool fsd_handle_is_held(const struct fsd_inode *inode)
+{
+	const struct fsd_handle *handle;
+
+	TAILQ_FOREACH(handle, &inode->handles, of_inode) {
+		if (handle->newest)
+			return true;
+	}
+	return false;
+}
+
 /* A client that reads too slowly, or is stopped, is told later: it may write to the extents. */
 static void send_recall(struct fsd *fsd, const struct fsd_handle *handle, uint64_t epoch)
 {

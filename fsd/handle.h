@@ -26,6 +26,9 @@ void fsd_handle_map_returned(struct fsd_client *client, struct fsd_inode *inode,
 /* The client has returned all maps. */
 void fsd_handle_map_forgotten(struct fsd_client *client, struct fsd_inode *inode);
 
+/* Whether any client may hold a map of the file. */
+bool fsd_handle_is_held(const struct fsd_inode *inode);
+
 /**
  * fsd_handle_recall() - recall extents that were removed from a file's map
  * @freed: given; recalled from map holders or, without holders, freed at once

@@ -48,13 +48,25 @@ static int put_attr(struct fsd_request *r, const struct fsd_inode *inode)
 	return 0;
 }
 
+/* The attributes of an inode that the operation may have freed. */
+static void put_attr_of(struct fsd_request *r, uint64_t ino)
+{
+	const struct fsd_inode *inode = fsd_inode_find(r->fsd, ino);
+	const struct wire_fs_attr gone = { .ino = ino };
+
+	if (inode)
+		put_attr(r, inode);
+	else
+		put_bytes(r, &gone, sizeof(gone));
+}
+
 static int do_mount(struct fsd_request *r)
 {
 	int rc;
 
 	if (r->fixed.mount.magic != FS_MAGIC || !r->call)
 		return -EPROTO;
-	if (r->fixed.mount.version != FS_VERSION)
+	if (r->fixed.mount.version < FS_VERSION_OLDEST || r->fixed.mount.version > FS_VERSION)
 		return -EPROTONOSUPPORT;
 	rc = fsd_client_mount(r->client, r->call);
 	r->later = !rc;
@@ -87,19 +99,71 @@ static int do_setattr(struct fsd_request *r)
 {
 	int rc;
 
-	if (r->fixed.setattr.mask & FS_SET_SIZE)
+	if (r->fixed.setattr.mask & (FS_SET_SIZE | FS_SET_TRIM))
 		fsd_handle_map_forgotten(r->client, r->inode);
+	if (r->fixed.setattr.mask & FS_SET_TRIM && fsd_inode_is_file(r->inode) &&
+	    !fsd_handle_is_held(r->inode))
+		fsd_file_trim(r->fsd, r->inode);
+	r->fixed.setattr.mask &= ~FS_SET_TRIM;
 	rc = fsd_inode_set(r->fsd, r->inode, &r->fixed.setattr);
 	return rc ? rc : put_attr(r, r->inode);
+}
+
+/* The extents from @offset to @end, or as many as fit. */
+static int put_map(struct fsd_request *r, struct fsd_inode *inode, uint64_t offset, uint64_t end)
+{
+	struct wire_fs_map map = { .epoch = inode->epoch, .size = inode->size, .end = end };
+	struct fsd_map_cursor place = fsd_map_seek(&inode->map, offset);
+	size_t at = r->length;
+	const struct wire_fs_extent *e;
+
+	reserve_reply(r, sizeof(map) - sizeof(map.reply));
+	for (; (e = fsd_map_at(&place)) && e->offset < end; fsd_map_step(&place)) {
+		if (map.extents == FS_EXTENTS_MAX) {
+			map.end = e->offset;
+			break;
+		}
+		put_bytes(r, e, sizeof(*e));
+		map.extents++;
+	}
+	memcpy(r->fsd->reply + at, (uint8_t *)&map + sizeof(map.reply),
+	       sizeof(map) - sizeof(map.reply));
+	if (!fsd_moves_data(r->fsd))
+		fsd_handle_grant_map(r->client, inode);
+	return 0;
+}
+
+/*
+ * The map of a file that has just been opened. An empty file gets its first blocks if its client is
+ * about to write. Without memory at hand the client asks again when it writes.
+ */
+static void put_first_map(struct fsd_request *r, struct fsd_inode *inode, bool writes)
+{
+	uint64_t end = inode->size > FS_FIRST_BYTES ? inode->size : FS_FIRST_BYTES;
+
+	if (!inode->size && writes)
+		(void)fsd_file_fill(r->fsd, inode, 0, FS_FIRST_BYTES);
+	put_map(r, inode, 0, end);
+}
+
+/* The attributes are those before blocks were allocated ahead. */
+static void reply_made(struct fsd_request *r, struct fsd_inode *new)
+{
+	put_attr(r, new);
+	put_attr(r, r->inode);
+	if (r->fixed.make.make & FS_MAKE_MAP && !fsd_moves_data(r->fsd))
+		put_first_map(r, new, true);
 }
 
 static int check_make(const struct fsd_request *r)
 {
 	uint32_t target = S_ISLNK(r->fixed.make.mode) ? FS_TARGET_MAX : 0;
 
-	if (r->fixed.make.make & ~(FS_MAKE_OPEN | FS_MAKE_EXCLUSIVE))
+	if (r->fixed.make.make & ~(FS_MAKE_OPEN | FS_MAKE_EXCLUSIVE | FS_MAKE_MAP))
 		return -EINVAL;
 	if (r->fixed.make.make & FS_MAKE_OPEN && !S_ISREG(r->fixed.make.mode))
+		return -EINVAL;
+	if (r->fixed.make.make & FS_MAKE_MAP && !(r->fixed.make.make & FS_MAKE_OPEN))
 		return -EINVAL;
 	if (r->second.length > target)
 		return -ENAMETOOLONG;
@@ -111,7 +175,7 @@ static int check_make(const struct fsd_request *r)
 	 * On -ESTALE the kernel looks the name up again, checks the user's permission, and then
 	 * opens the file. Opening here would bypass the check.
 	 */
-	if (r->fixed.make.make == FS_MAKE_OPEN)
+	if ((r->fixed.make.make & ~FS_MAKE_MAP) == FS_MAKE_OPEN)
 		return -ESTALE;
 	return -EEXIST;
 }
@@ -139,8 +203,8 @@ static int do_make(struct fsd_request *r)
 	if (!rc)
 		rc = fsd_dir_link(r->fsd, r->inode, r->name, new);
 	if (!rc)
-		return put_attr(r, new);
-	if (fsd_handle_is_open(r->client, new))
+		reply_made(r, new);
+	else if (fsd_handle_is_open(r->client, new))
 		fsd_handle_close(r->client, new);
 	else
 		fsd_inode_put(r->fsd, new);
@@ -173,29 +237,59 @@ static int do_link(struct fsd_request *r)
 	if (fsd_dir_find(r->fsd, dir, r->name))
 		return -EEXIST;
 	rc = fsd_dir_link(r->fsd, dir, r->name, r->inode);
-	return rc ? rc : put_attr(r, r->inode);
+	if (rc)
+		return rc;
+	put_attr(r, r->inode);
+	return put_attr(r, dir);
+}
+
+static int remove_name(struct fsd_request *r,
+		       int (*remove)(struct fsd *, struct fsd_inode *, struct fsd_text))
+{
+	const struct fsd_inode *inode = fsd_dir_find(r->fsd, r->inode, r->name);
+	uint64_t ino = inode ? inode->ino : 0;
+	int rc = remove(r->fsd, r->inode, r->name);
+
+	if (rc)
+		return rc;
+	put_attr(r, r->inode);
+	put_attr_of(r, ino);
+	return 0;
 }
 
 static int do_unlink(struct fsd_request *r)
 {
-	return fsd_dir_unlink(r->fsd, r->inode, r->name);
+	return remove_name(r, fsd_dir_unlink);
 }
 
 static int do_rmdir(struct fsd_request *r)
 {
-	return fsd_dir_rmdir(r->fsd, r->inode, r->name);
+	return remove_name(r, fsd_dir_rmdir);
 }
 
 static int do_rename(struct fsd_request *r)
 {
 	int rc;
 	struct fsd_inode *to = find_dir(r->fsd, r->fixed.rename.parent, &rc);
+	const struct fsd_inode *moved, *replaced;
+	uint64_t moved_ino, replaced_ino;
 
 	if (rc)
 		return rc;
 	if (!fsd_is_name(r->second))
 		return -EINVAL;
-	return fsd_dir_rename(r->fsd, r->inode, r->name, to, r->second, r->fixed.rename.flags);
+	moved = fsd_dir_find(r->fsd, r->inode, r->name);
+	replaced = fsd_dir_find(r->fsd, to, r->second);
+	moved_ino = moved ? moved->ino : 0;
+	replaced_ino = replaced ? replaced->ino : 0;
+	rc = fsd_dir_rename(r->fsd, r->inode, r->name, to, r->second, r->fixed.rename.flags);
+	if (rc)
+		return rc;
+	put_attr(r, r->inode);
+	put_attr(r, to);
+	put_attr_of(r, moved_ino);
+	put_attr_of(r, replaced_ino);
+	return 0;
 }
 
 static int do_readlink(struct fsd_request *r)
@@ -208,7 +302,8 @@ static int do_readlink(struct fsd_request *r)
 
 static int do_open(struct fsd_request *r)
 {
-	bool truncate = r->fixed.open.flags & O_TRUNC && fsd_inode_is_file(r->inode);
+	bool is_file = fsd_inode_is_file(r->inode);
+	bool truncate = r->fixed.open.flags & O_TRUNC && is_file;
 	int rc = fsd_handle_open(r->client, r->inode);
 
 	if (!rc && truncate) {
@@ -217,7 +312,12 @@ static int do_open(struct fsd_request *r)
 		if (rc)
 			fsd_handle_close(r->client, r->inode);
 	}
-	return rc ? rc : put_attr(r, r->inode);
+	if (rc)
+		return rc;
+	put_attr(r, r->inode);
+	if (r->fixed.open.open & FS_OPEN_MAP && is_file && !fsd_moves_data(r->fsd))
+		put_first_map(r, r->inode, (r->fixed.open.flags & O_ACCMODE) != O_RDONLY);
+	return 0;
 }
 
 static int do_release(struct fsd_request *r)
@@ -232,30 +332,6 @@ static int do_readdir(struct fsd_request *r)
 	return 0;
 }
 
-/* The extents from @offset to @end, or as many as fit. */
-static int put_map(struct fsd_request *r, uint64_t offset, uint64_t end)
-{
-	struct wire_fs_map map = { .epoch = r->inode->epoch, .size = r->inode->size, .end = end };
-	struct fsd_map_cursor place = fsd_map_seek(&r->inode->map, offset);
-	uint8_t *head = r->fsd->reply;
-	const struct wire_fs_extent *e;
-
-	reserve_reply(r, sizeof(map) - sizeof(map.reply));
-	for (; (e = fsd_map_at(&place)) && e->offset < end; fsd_map_step(&place)) {
-		if (map.extents == FS_EXTENTS_MAX) {
-			map.end = e->offset;
-			break;
-		}
-		put_bytes(r, e, sizeof(*e));
-		map.extents++;
-	}
-	memcpy(head + sizeof(map.reply), (uint8_t *)&map + sizeof(map.reply),
-	       sizeof(map) - sizeof(map.reply));
-	if (!fsd_moves_data(r->fsd))
-		fsd_handle_grant_map(r->client, r->inode);
-	return 0;
-}
-
 static uint64_t range_end(const struct wire_fs_range *range)
 {
 	return range->length < UINT64_MAX - range->offset ? range->offset + range->length :
@@ -266,7 +342,7 @@ static int do_map(struct fsd_request *r)
 {
 	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
-	return put_map(r, r->fixed.range.offset, range_end(&r->fixed.range));
+	return put_map(r, r->inode, r->fixed.range.offset, range_end(&r->fixed.range));
 }
 
 static int do_alloc(struct fsd_request *r)
@@ -278,7 +354,9 @@ static int do_alloc(struct fsd_request *r)
 	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
 	rc = fsd_file_fill(r->fsd, r->inode, r->fixed.range.offset, r->fixed.range.length);
-	return rc ? rc : put_map(r, r->fixed.range.offset, range_end(&r->fixed.range));
+	if (rc)
+		return rc;
+	return put_map(r, r->inode, r->fixed.range.offset, range_end(&r->fixed.range));
 }
 
 static int do_commit(struct fsd_request *r)
@@ -286,6 +364,18 @@ static int do_commit(struct fsd_request *r)
 	int rc = fsd_file_commit(r->client, r->inode, &r->fixed.setattr);
 
 	return rc ? rc : put_attr(r, r->inode);
+}
+
+static int do_close(struct fsd_request *r)
+{
+	uint64_t ino = r->inode->ino;
+	int rc = fsd_file_commit(r->client, r->inode, &r->fixed.setattr);
+	int closed = fsd_handle_close(r->client, r->inode);
+
+	if (rc || closed)
+		return rc ? rc : closed;
+	put_attr_of(r, ino);
+	return 0;
 }
 
 static int do_fallocate(struct fsd_request *r)
@@ -319,7 +409,9 @@ static int do_statfs(struct fsd_request *r)
 
 static int do_setxattr(struct fsd_request *r)
 {
-	return fsd_xattr_set(r->fsd, r->inode, r->name, r->second, r->fixed.xattr.flags);
+	int rc = fsd_xattr_set(r->fsd, r->inode, r->name, r->second, r->fixed.xattr.flags);
+
+	return rc ? rc : put_attr(r, r->inode);
 }
 
 static int do_getxattr(struct fsd_request *r)
@@ -340,7 +432,9 @@ static int do_listxattr(struct fsd_request *r)
 
 static int do_removexattr(struct fsd_request *r)
 {
-	return fsd_xattr_remove(r->fsd, r->inode, r->name);
+	int rc = fsd_xattr_remove(r->fsd, r->inode, r->name);
+
+	return rc ? rc : put_attr(r, r->inode);
 }
 
 static int do_getlk(struct fsd_request *r)
@@ -451,6 +545,7 @@ static const struct fsd_op ops[] = {
 	[FS_READ] = { do_read, sizeof(struct wire_fs_transfer),
 		      FSD_OP_FILE | FSD_OP_LOOKS | FSD_OP_POOL },
 	[FS_WRITE] = { do_write, sizeof(struct wire_fs_transfer), FSD_OP_FILE | FSD_OP_POOL },
+	[FS_CLOSE] = { do_close, sizeof(struct wire_fs_setattr), FSD_OP_FILE },
 };
 
 const struct fsd_op *fsd_op(uint32_t op)

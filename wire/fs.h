@@ -23,8 +23,13 @@
  * Locks: FS_SETLK replies the file's attributes, so that the new holder sees the writes of the
  * last. A client commits its writes before it gives a lock up.
  *
- * FS_ALLOC may leave extents beyond the end of a file, ahead of a writer. The last opener's release
- * frees them, unless FS_FALLOCATE created them.
+ * FS_ALLOC may leave extents beyond the end of a file, ahead of a writer. So may FS_MAKE and
+ * FS_OPEN that are asked for the map of an empty file to write: FS_FIRST_BYTES, if the donor has
+ * them ready. The last opener's release frees them, unless FS_FALLOCATE created them.
+ *
+ * Compound replies: an operation on names replies the attributes of each inode that it changed, so
+ * that no client needs to ask afterwards. Attributes of an inode that is gone are zeroes but for
+ * @ino. FS_CLOSE is an FS_COMMIT and an FS_RELEASE.
  *
  * Caching: a client that is alone in mounting may cache names and attributes for FS_ALONE_MS.
  * Before the donor answers a second FS_MOUNT, it sends FS_SHARE to the first client. The first
@@ -46,7 +51,8 @@
 
 #include "wire/platform.h"
 
-#define FS_VERSION 2
+#define FS_VERSION 3
+#define FS_VERSION_OLDEST 2 /* of a client that a donor serves */
 #define FS_MAGIC 0x31536677 /* "wfS1" */
 #define FS_ROOT 1
 #define FS_BLOCK 4096 /* bytes; alignment of extents */
@@ -56,6 +62,7 @@
 #define FS_EXTENTS_MAX 256 /* in one reply */
 #define FS_CHUNKS_MAX 128 /* in one reply */
 #define FS_ALONE_MS 1000
+#define FS_FIRST_BYTES 16384 /* allocated ahead for the first writer of an empty file */
 
 enum wire_fs_op {
 	FS_MOUNT = 1, /* wire_fs_mount -> wire_fs_mounted */
@@ -63,13 +70,25 @@ enum wire_fs_op {
 	FS_LOOKUP, /* name -> wire_fs_attr */
 	FS_GETATTR, /* -> wire_fs_attr */
 	FS_SETATTR, /* wire_fs_setattr -> wire_fs_attr */
-	FS_MAKE, /* wire_fs_make, name, target -> wire_fs_attr; any type; FS_MAKE_OPEN also opens */
-	FS_LINK, /* wire_fs_link, name -> wire_fs_attr */
-	FS_UNLINK, /* name -> nothing */
-	FS_RMDIR, /* name -> nothing */
-	FS_RENAME, /* wire_fs_rename, name, new name -> nothing */
+	/*
+	 * wire_fs_make, name, target -> wire_fs_attr, that of the directory, and a map if asked
+	 * for; any type; FS_MAKE_OPEN also opens
+	 */
+	FS_MAKE,
+	FS_LINK, /* wire_fs_link, name -> wire_fs_attr, that of the directory */
+	FS_UNLINK, /* name -> wire_fs_attr of the directory, that of the inode */
+	FS_RMDIR, /* name -> wire_fs_attr of the directory, that of the inode */
+	/*
+	 * wire_fs_rename, name, new name -> wire_fs_attr of the old directory, the new one, the
+	 * inode, and the inode that had the new name, if any: else with @ino 0
+	 */
+	FS_RENAME,
 	FS_READLINK, /* -> target */
-	FS_OPEN, /* wire_fs_open -> wire_fs_attr; keeps an unlinked file alive until FS_RELEASE */
+	/*
+	 * wire_fs_open -> wire_fs_attr, and a map if asked for; keeps an unlinked file alive until
+	 * it is released
+	 */
+	FS_OPEN,
 	FS_RELEASE, /* -> nothing; once per open */
 	FS_READDIR, /* wire_fs_readdir -> wire_fs_dirent[] */
 	FS_MAP, /* wire_fs_range -> wire_fs_map, wire_fs_extent[] */
@@ -77,10 +96,10 @@ enum wire_fs_op {
 	FS_COMMIT, /* wire_fs_setattr without FS_SET_SIZE -> wire_fs_attr; data was written */
 	FS_FALLOCATE, /* wire_fs_fallocate -> wire_fs_attr */
 	FS_STATFS, /* -> wire_fs_statfs */
-	FS_SETXATTR, /* wire_fs_xattr, name, value -> nothing */
+	FS_SETXATTR, /* wire_fs_xattr, name, value -> wire_fs_attr */
 	FS_GETXATTR, /* name -> value */
 	FS_LISTXATTR, /* -> names, each followed by a NUL */
-	FS_REMOVEXATTR, /* name -> nothing */
+	FS_REMOVEXATTR, /* name -> wire_fs_attr */
 	FS_GETLK, /* wire_fs_lock -> wire_fs_lock */
 	FS_SETLK, /* wire_fs_lock -> wire_fs_locked; with FS_LOCK_WAIT answered when granted */
 	FS_CANCELLK, /* wire_fs_lock -> nothing; the FS_SETLK with this @cancel ends with -EINTR */
@@ -89,6 +108,7 @@ enum wire_fs_op {
 	FS_READ, /* wire_fs_transfer -> wire_fs_transferred; of a pool only, like the next two */
 	FS_WRITE, /* wire_fs_transfer -> wire_fs_transferred */
 	FS_UNMOUNT, /* wire_fs_call with a head -> nothing; the mount ends */
+	FS_CLOSE, /* wire_fs_setattr as FS_COMMIT -> wire_fs_attr; closes even if it fails */
 
 	/* From the donor, unasked, one-way. */
 	FS_RECALL = 64, /* wire_fs_recall: return the file's map */
@@ -169,6 +189,11 @@ static_assert(sizeof(struct wire_fs_chunk) == 24, "wire_fs_chunk");
 #define FS_SET_ATIME_NOW 64u
 #define FS_SET_MTIME_NOW 128u
 #define FS_SET_CTIME 256u /* used if later than the previous ctime, else the donor's time */
+/*
+ * Of FS_SETATTR: before the rest, free the blocks beyond the end that were allocated ahead, unless
+ * another client holds the map. Returns the client's map, as a size does.
+ */
+#define FS_SET_TRIM 512u
 
 struct wire_fs_setattr {
 	struct wire_fs_head head;
@@ -184,6 +209,7 @@ struct wire_fs_setattr {
  * kernel looks the name up, checks permissions and opens it.
  */
 #define FS_MAKE_EXCLUSIVE 2u
+#define FS_MAKE_MAP 4u /* with FS_MAKE_OPEN: reply the map, too, as wire_fs_map without its head */
 
 struct wire_fs_make { /* head.ino: the directory */
 	struct wire_fs_head head;
@@ -205,10 +231,12 @@ struct wire_fs_rename { /* head.ino: the old directory */
 	uint32_t new_length; /* of the new name, after the old one */
 };
 
+#define FS_OPEN_MAP 1u /* of a regular file: reply the map, too, as wire_fs_map without its head */
+
 struct wire_fs_open {
 	struct wire_fs_head head;
-	uint32_t flags; /* only O_TRUNC matters */
-	uint32_t zero;
+	uint32_t flags; /* of open(2); only O_TRUNC and the access mode matter */
+	uint32_t open; /* FS_OPEN_* */
 };
 
 struct wire_fs_readdir {

@@ -149,7 +149,7 @@ static int join_donor(struct mount *m)
 		return failure(cmd, "cannot mount the file system of donor %s: %s",
 			       m->options->donor, strerror(-rc));
 	volume_init(&m->volume, mounted.chunk_bytes);
-	if (!inode_add(m, &mounted.root))
+	if (!inode_add(m, &mounted.root, q.phase))
 		return failure(cmd, "out of memory");
 	return EXIT_OK;
 }

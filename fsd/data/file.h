@@ -46,7 +46,7 @@ int fsd_file_commit(struct fsd_client *client, struct fsd_inode *inode,
 /* Return: the last byte; 0 if the file is empty, or if the host moves the bytes. */
 uint8_t fsd_file_last_byte(const struct fsd *fsd, const struct fsd_inode *inode);
 
-/* After the last close: frees blocks that were allocated ahead of a writer and not used. */
+/* No client holds the map: frees blocks that were allocated ahead of a writer and not used. */
 void fsd_file_trim(struct fsd *fsd, struct fsd_inode *inode);
 
 /* Frees the extents of a file without map holders. */

@@ -166,6 +166,12 @@ static void a_mount_is_checked(void **state)
 	assert_int_equal(ask(&a, &mount, sizeof(mount), NULL, NULL, 0), -EALREADY);
 	assert_int_equal(a.nr_told, 0);
 	assert_int_equal(shared(&a), 0); /* unsolicited: no effect */
+	mount.version = FS_VERSION_OLDEST - 1;
+	assert_int_equal(ask(&b, &mount, sizeof(mount), NULL, NULL, 0), -EPROTONOSUPPORT);
+	mount.version = FS_VERSION_OLDEST;
+	assert_int_equal(ask(&b, &mount, sizeof(mount), NULL, NULL, 0), PENDING);
+	assert_int_equal(shared(&a), 0);
+	assert_int_equal(b.answer.status, 0);
 }
 
 static void clients_learn_chunks_as_the_volume_grows(void **state)

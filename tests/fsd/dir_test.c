@@ -271,6 +271,56 @@ static void a_clock_that_steps_back_hides_no_change(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void a_change_replies_what_it_changed(void **state)
+{
+	uint64_t dir, file;
+
+	(void)state;
+	assert_int_equal(do_make(&p, FS_ROOT, "d", S_IFDIR | 0700, 0, NULL), 0);
+	dir = attr(&p).ino;
+	assert_int_equal(attr_at(&p, 1).ino, FS_ROOT);
+	assert_int_equal(attr_at(&p, 1).nlink, 3);
+	assert_int_equal(do_make(&p, dir, "f", S_IFREG | 0600, 0, NULL), 0);
+	file = attr(&p).ino;
+	assert_int_equal(attr_at(&p, 1).size, 1);
+	assert_int_equal(do_link(&p, file, FS_ROOT, "g"), 0);
+	assert_int_equal(attr(&p).nlink, 2);
+	assert_int_equal(attr_at(&p, 1).size, 2);
+	assert_int_equal(do_unlink(&p, dir, "f"), 0);
+	assert_int_equal(attr(&p).size, 0);
+	assert_int_equal(attr_at(&p, 1).ino, file);
+	assert_int_equal(attr_at(&p, 1).nlink, 1);
+	assert_int_equal(do_unlink(&p, FS_ROOT, "g"), 0);
+	assert_int_equal(attr_at(&p, 1).ino, file);
+	assert_int_equal(attr_at(&p, 1).mode, 0); /* gone */
+	assert_int_equal(do_rmdir(&p, FS_ROOT, "d"), 0);
+	assert_int_equal(attr(&p).nlink, 2);
+	assert_int_equal(attr_at(&p, 1).ino, dir);
+}
+
+static void a_rename_replies_all_four(void **state)
+{
+	uint64_t dir, a, b;
+
+	(void)state;
+	assert_int_equal(do_make(&p, FS_ROOT, "d", S_IFDIR | 0700, 0, NULL), 0);
+	dir = attr(&p).ino;
+	assert_int_equal(do_make(&p, FS_ROOT, "a", S_IFREG | 0600, 0, NULL), 0);
+	a = attr(&p).ino;
+	assert_int_equal(do_make(&p, dir, "b", S_IFREG | 0600, FS_MAKE_OPEN, NULL), 0);
+	b = attr(&p).ino;
+	assert_int_equal(do_rename(&p, FS_ROOT, "a", dir, "b", 0), 0);
+	assert_int_equal(attr_at(&p, 0).ino, FS_ROOT);
+	assert_int_equal(attr_at(&p, 1).ino, dir);
+	assert_int_equal(attr_at(&p, 2).ino, a);
+	assert_int_equal(attr_at(&p, 3).ino, b);
+	assert_int_equal(attr_at(&p, 3).nlink, 0);
+	assert_int_equal(attr_at(&p, 3).mode, S_IFREG | 0600); /* still open */
+	assert_int_equal(do_rename(&p, dir, "b", FS_ROOT, "c", 0), 0);
+	assert_int_equal(attr_at(&p, 2).ino, a);
+	assert_int_equal(attr_at(&p, 3).ino, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +332,8 @@ int main(void)
 		TEST(a_symbolic_link_is_read_back),
 		TEST(an_open_of_an_existing_name_is_left_to_the_kernel),
 		TEST(names_without_end_are_refused_in_time),
+		TEST(a_change_replies_what_it_changed),
+		TEST(a_rename_replies_all_four),
 		TEST(times_show_changes),
 		TEST(a_clock_that_steps_back_hides_no_change),
 	};

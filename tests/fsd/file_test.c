@@ -641,6 +641,94 @@ static void a_truncating_client_returns_its_own_map(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* Creates a file that @a has open, with its map. */
+static uint64_t new_file_with_map(const char *name)
+{
+	assert_int_equal(do_make(&a, FS_ROOT, name, S_IFREG | 0600, FS_MAKE_OPEN | FS_MAKE_MAP,
+				 NULL), 0);
+	return attr(&a).ino;
+}
+
+static void an_open_brings_the_map(void **state)
+{
+	uint64_t ino = new_file_with_map("f");
+	struct wire_fs_open open = { .head = { .op = FS_OPEN, .ino = ino }, .flags = O_RDONLY,
+				     .open = FS_OPEN_MAP };
+
+	(void)state;
+	assert_int_equal(attr(&a).blocks, 0);
+	assert_int_equal(map_after(&a, 2).end, FS_FIRST_BYTES);
+	assert_true(map_after(&a, 2).extents);
+	assert_int_equal(do_write(&a, ino, 0, "abc", 3), 0);
+	assert_int_equal(do_close(&a, ino, 3), 0);
+	assert_int_equal(ask(&a, &open, sizeof(open), NULL, NULL, 0), 0);
+	assert_int_equal(map_after(&a, 1).extents, 1);
+	assert_int_equal(map_after(&a, 1).size, 3);
+	assert_int_equal(do_truncate(&b, ino, 0), 0);
+	assert_int_equal(a.nr_told, 1); /* the map is recalled */
+	assert_int_equal(ask(&b, &open, sizeof(open), NULL, NULL, 0), 0);
+	assert_int_equal(map_after(&b, 1).extents, 0); /* no blocks for a reader */
+}
+
+static void a_full_donor_makes_files_without_blocks(void **state)
+{
+	uint64_t ino = new_file("big");
+
+	(void)state;
+	assert_int_equal(do_alloc(&a, ino, 0, VOLUME), 0);
+	ino = new_file_with_map("f");
+	assert_int_equal(map_after(&a, 2).extents, 0);
+	assert_int_equal(do_alloc(&a, ino, 0, 1), -ENOSPC);
+}
+
+static void a_close_commits_and_frees_what_is_left(void **state)
+{
+	uint64_t ino = new_file_with_map("f");
+
+	(void)state;
+	assert_int_equal(do_close(&a, ino, 10), 0);
+	assert_int_equal(attr(&a).size, 10);
+	assert_int_equal(attr(&a).blocks, FS_BLOCK / 512);
+	assert_int_equal(do_close(&a, ino, 10), -EBADF);
+	assert_int_equal(do_open(&a, ino, 0), 0);
+	assert_int_equal(do_close(&a, ino, UINT64_MAX), -EFBIG);
+	assert_int_equal(do_release(&a, ino), -EBADF); /* closed nevertheless */
+}
+
+static void the_close_of_an_unlinked_file_ends_it(void **state)
+{
+	uint64_t ino = new_file_with_map("f");
+
+	(void)state;
+	assert_int_equal(do_unlink(&a, FS_ROOT, "f"), 0);
+	assert_int_equal(do_close(&a, ino, 10), 0);
+	assert_int_equal(attr(&a).ino, ino);
+	assert_int_equal(attr(&a).mode, 0);
+	assert_int_equal(do_getattr(&a, ino), -ESTALE);
+}
+
+static int trim(struct fsd_peer *p, uint64_t ino)
+{
+	struct wire_fs_setattr set = { .head = { .op = FS_SETATTR, .ino = ino },
+				       .mask = FS_SET_TRIM };
+
+	return ask(p, &set, sizeof(set), NULL, NULL, 0);
+}
+
+static void a_trim_spares_the_blocks_of_another_writer(void **state)
+{
+	uint64_t ino = new_file_with_map("f");
+
+	(void)state;
+	assert_int_equal(do_open(&b, ino, 0), 0);
+	assert_int_equal(do_map(&b, ino, 0, FS_FIRST_BYTES), 0);
+	assert_int_equal(trim(&a, ino), 0);
+	assert_int_equal(attr(&a).blocks, FS_FIRST_BYTES / 512);
+	assert_int_equal(do_release(&b, ino), 0);
+	assert_int_equal(trim(&a, ino), 0);
+	assert_int_equal(attr(&a).blocks, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -676,6 +764,11 @@ int main(void)
 		TEST(a_newer_map_is_for_newer_writes),
 		TEST(a_hole_does_not_limit_the_size),
 		TEST(a_truncating_client_returns_its_own_map),
+		TEST(an_open_brings_the_map),
+		TEST(a_full_donor_makes_files_without_blocks),
+		TEST(a_close_commits_and_frees_what_is_left),
+		TEST(the_close_of_an_unlinked_file_ends_it),
+		TEST(a_trim_spares_the_blocks_of_another_writer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

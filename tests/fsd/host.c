@@ -155,11 +155,29 @@ const void *body(const struct fsd_peer *peer)
 
 struct wire_fs_attr attr(const struct fsd_peer *peer)
 {
+	return attr_at(peer, 0);
+}
+
+struct wire_fs_attr attr_at(const struct fsd_peer *peer, unsigned int index)
+{
+	const size_t at = sizeof(struct wire_fs_reply) + index * sizeof(struct wire_fs_attr);
 	struct wire_fs_attr attr;
 
-	assert(peer->answer.length == sizeof(struct wire_fs_reply) + sizeof(attr));
-	memcpy(&attr, body(peer), sizeof(attr));
+	assert(peer->answer.length >= at + sizeof(attr));
+	memcpy(&attr, peer->answer.bytes + at, sizeof(attr));
 	return attr;
+}
+
+struct wire_fs_map map_after(const struct fsd_peer *peer, unsigned int attrs)
+{
+	const size_t at = attrs * sizeof(struct wire_fs_attr);
+	struct wire_fs_map map;
+
+	assert(peer->answer.length >= at + sizeof(map));
+	memcpy(&map, peer->answer.bytes + at, sizeof(map));
+	assert(peer->answer.length ==
+	       at + sizeof(map) + map.extents * sizeof(struct wire_fs_extent));
+	return map;
 }
 
 static int ask_name(struct fsd_peer *p, enum wire_fs_op op, uint64_t ino, const char *name)
@@ -232,6 +250,13 @@ int do_open(struct fsd_peer *p, uint64_t ino, uint32_t flags)
 int do_release(struct fsd_peer *p, uint64_t ino)
 {
 	return ask_name(p, FS_RELEASE, ino, NULL);
+}
+
+int do_close(struct fsd_peer *p, uint64_t ino, uint64_t size)
+{
+	struct wire_fs_setattr set = { .head = { .op = FS_CLOSE, .ino = ino }, .size = size };
+
+	return ask(p, &set, sizeof(set), NULL, NULL, 0);
 }
 
 int do_truncate(struct fsd_peer *p, uint64_t ino, uint64_t size)

@@ -68,6 +68,10 @@ int ask_for(struct fsd_peer *peer, struct fsd_answer *answer, void *fixed, size_
 
 const void *body(const struct fsd_peer *peer); /* the latest reply after the wire_fs_reply */
 struct wire_fs_attr attr(const struct fsd_peer *peer);
+/* Those of several inodes, by their order in the reply. */
+struct wire_fs_attr attr_at(const struct fsd_peer *peer, unsigned int index);
+/* The map after @attrs attributes of the latest reply; it must be there. */
+struct wire_fs_map map_after(const struct fsd_peer *peer, unsigned int attrs);
 
 /* Operations, by inode number. Those that reply a wire_fs_attr leave it for attr(). */
 int do_lookup(struct fsd_peer *p, uint64_t dir, const char *name);
@@ -81,6 +85,7 @@ int do_rename(struct fsd_peer *p, uint64_t from, const char *old, uint64_t to, c
 	      uint32_t flags);
 int do_open(struct fsd_peer *p, uint64_t ino, uint32_t flags);
 int do_release(struct fsd_peer *p, uint64_t ino);
+int do_close(struct fsd_peer *p, uint64_t ino, uint64_t size);
 int do_truncate(struct fsd_peer *p, uint64_t ino, uint64_t size);
 int do_fallocate(struct fsd_peer *p, uint64_t ino, uint32_t mode, uint64_t offset, uint64_t length);
 int do_map(struct fsd_peer *p, uint64_t ino, uint64_t offset, uint64_t length);

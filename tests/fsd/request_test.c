@@ -113,7 +113,8 @@ static void numbers_are_checked(void **state)
 	assert_int_equal(do_lookup(&p, 2, "x"), -ENOTDIR);
 	assert_int_equal(do_map(&p, FS_ROOT, 0, 1), -EISDIR);
 	for (; head.op < 1000; head.op++)
-		assert_int_equal(send_bytes(&head, sizeof(head)), -EOPNOTSUPP);
+		if (head.op != FS_CLOSE)
+			assert_int_equal(send_bytes(&head, sizeof(head)), -EOPNOTSUPP);
 	head.op = 0;
 	assert_int_equal(send_bytes(&head, sizeof(head)), -EOPNOTSUPP);
 }
@@ -156,7 +157,7 @@ static void attributes_are_set(void **state)
 	assert_int_equal(got.mtime.nsec, 999999999);
 	set.mtime.nsec++;
 	assert_int_equal(ask(&p, &set, sizeof(set), NULL, NULL, 0), -EINVAL);
-	set.mask = 512;
+	set.mask = 1024;
 	assert_int_equal(ask(&p, &set, sizeof(set), NULL, NULL, 0), -EINVAL);
 	set.mask = FS_SET_ATIME_NOW | FS_SET_MTIME_NOW;
 	assert_int_equal(ask(&p, &set, sizeof(set), NULL, NULL, 0), 0);

@@ -241,19 +241,31 @@ static void check_listing(const uint8_t *entries, size_t length)
 	}
 }
 
-static void check_map(const uint8_t *reply, size_t length)
+/* A map without its head. */
+static void check_map(const uint8_t *body, size_t length)
 {
+	const size_t fixed = sizeof(struct wire_fs_map) - sizeof(struct wire_fs_reply);
 	struct wire_fs_map map;
 	struct wire_fs_extent e;
 	uint64_t end = 0;
 
-	assert(length >= sizeof(map));
-	memcpy(&map, reply, sizeof(map));
-	assert(map.extents <= FS_EXTENTS_MAX && length == sizeof(map) + map.extents * sizeof(e));
+	assert(length >= fixed);
+	memcpy((uint8_t *)&map + sizeof(map.reply), body, fixed);
+	assert(map.extents <= FS_EXTENTS_MAX && length == fixed + map.extents * sizeof(e));
 	for (uint32_t i = 0; i < map.extents; i++, end = e.offset + e.length) {
-		memcpy(&e, reply + sizeof(map) + i * sizeof(e), sizeof(e));
+		memcpy(&e, body + fixed + i * sizeof(e), sizeof(e));
 		assert(e.length && e.offset >= end && e.offset < map.end);
 	}
+}
+
+/* Attributes, and perhaps a map. */
+static void check_opened(const uint8_t *body, size_t length, size_t attrs)
+{
+	const size_t fixed = attrs * sizeof(struct wire_fs_attr);
+
+	assert(length >= fixed);
+	if (length > fixed)
+		check_map(body + fixed, length - fixed);
 }
 
 void check_reply(uint8_t op, const uint8_t *reply, size_t length)
@@ -264,19 +276,33 @@ void check_reply(uint8_t op, const uint8_t *reply, size_t length)
 	case FS_LOOKUP:
 	case FS_GETATTR:
 	case FS_SETATTR:
-	case FS_MAKE:
-	case FS_LINK:
-	case FS_OPEN:
 	case FS_COMMIT:
+	case FS_CLOSE:
 	case FS_FALLOCATE:
+	case FS_SETXATTR:
+	case FS_REMOVEXATTR:
 		assert(body == sizeof(struct wire_fs_attr));
+		break;
+	case FS_LINK:
+	case FS_UNLINK:
+	case FS_RMDIR:
+		assert(body == 2 * sizeof(struct wire_fs_attr));
+		break;
+	case FS_RENAME:
+		assert(body == 4 * sizeof(struct wire_fs_attr));
+		break;
+	case FS_MAKE:
+		check_opened(reply + sizeof(struct wire_fs_reply), body, 2);
+		break;
+	case FS_OPEN:
+		check_opened(reply + sizeof(struct wire_fs_reply), body, 1);
 		break;
 	case FS_READDIR:
 		check_listing(reply + sizeof(struct wire_fs_reply), body);
 		break;
 	case FS_MAP:
 	case FS_ALLOC:
-		check_map(reply, length);
+		check_map(reply + sizeof(struct wire_fs_reply), body);
 		break;
 	case FS_VOLUME:
 		assert(body % sizeof(struct wire_fs_chunk) == 0);

@@ -81,8 +81,8 @@ static void fill_make(struct fuzz_input *in, struct draft *d)
 					  0060600, 0010600, 0170000 };
 
 	d->fixed.make.mode = CHOOSE(in, types);
-	d->fixed.make.make = input_take(in) & 7;
-	d->fixed.make.make &= d->fixed.make.make & 4 && d->fixed.make.make != 7 ? 3 : 7;
+	d->fixed.make.make = input_take(in) & 15;
+	d->fixed.make.make &= d->fixed.make.make & 8 && d->fixed.make.make != 15 ? 7 : 15;
 	d->fixed.head.name_length = add_name(in, d, "");
 	if ((d->fixed.make.mode & 0170000) == 0120000)
 		d->fixed.make.target_length = add_filler(d, 17u * input_take(in));
@@ -91,7 +91,7 @@ static void fill_make(struct fuzz_input *in, struct draft *d)
 static void fill_setattr(struct fuzz_input *in, struct draft *d)
 {
 	d->fixed.setattr.mask = input_take(in);
-	if (d->fixed.head.op == FS_COMMIT && !(d->fixed.setattr.mask & 1))
+	if (d->fixed.head.op != FS_SETATTR && !(d->fixed.setattr.mask & 1))
 		d->fixed.setattr.mask &= ~FS_SET_SIZE;
 	d->fixed.setattr.mode = input_take(in) * 16u;
 	d->fixed.setattr.size = take_number(in);
@@ -172,10 +172,14 @@ static void fill(struct fuzz_input *in, struct draft *d, uint64_t inodes, unsign
 		break;
 	case FS_SETATTR:
 	case FS_COMMIT:
+	case FS_CLOSE:
 		fill_setattr(in, d);
 		break;
 	case FS_OPEN:
-		d->fixed.open.flags = input_take(in) & 1 ? O_TRUNC : 0;
+		d->fixed.open.flags = input_take(in);
+		d->fixed.open.open = d->fixed.open.flags >> 2 & FS_OPEN_MAP;
+		d->fixed.open.flags = d->fixed.open.flags & 1 ? O_TRUNC | O_RDWR :
+								d->fixed.open.flags & O_RDWR;
 		break;
 	case FS_READDIR:
 		d->fixed.readdir.cookie = input_take(in) % 128;
@@ -222,6 +226,7 @@ static uint32_t fixed_size(uint8_t op)
 		[FS_CANCELLK] = sizeof(struct wire_fs_lock),
 		[FS_RETURN] = sizeof(struct wire_fs_recall),
 		[FS_SHARED] = 0,
+		[FS_CLOSE] = sizeof(struct wire_fs_setattr),
 	};
 
 	return op < sizeof(sizes) && sizes[op] ? sizes[op] : sizeof(struct wire_fs_head);

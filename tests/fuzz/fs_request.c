@@ -39,6 +39,8 @@ struct fuzz_call {
 	struct wire_fs_lock lock; /* of an FS_SETLK or FS_GETLK */
 };
 
+#define CLOSE_FROM 252u /* a multiple of the number of operations before FS_CLOSE */
+
 static struct {
 	void *chunk[CHUNKS];
 	unsigned int nr_chunks, nr_calls;
@@ -170,7 +172,8 @@ static void leave(unsigned int client)
 
 static void request(struct fuzz_input *in, unsigned int client, unsigned int kind)
 {
-	uint8_t op = 1 + input_take(in) % FS_SHARED, message[MESSAGE_MAX];
+	uint8_t byte = input_take(in), message[MESSAGE_MAX];
+	uint8_t op = byte < CLOSE_FROM ? 1 + byte % FS_SHARED : FS_CLOSE;
 	struct wire_fs_head head = { 0 };
 	size_t length;
 

@@ -105,30 +105,44 @@ int call_wait(struct mount *m, fuse_req_t req, const void *message, size_t lengt
 	return rc;
 }
 
-int call(struct mount *m, const struct donor_message *q, struct donor_reply *reply, size_t body_min)
+int call(struct mount *m, struct donor_message *q, struct donor_reply *reply, size_t body_min)
 {
 	const struct sharing_request request = sharing_note_request(&m->share);
 	int rc = call_wait(m, q->req, q->bytes, q->length, reply);
 
-	if (!rc && reply->length >= sizeof(reply->head))
+	q->phase = SHARING_NO_PHASE;
+	if (!rc && reply->length >= sizeof(reply->head)) {
 		sharing_note_reply(&m->share, request, reply->head.shared);
+		if (!reply->head.shared && request.phase % 2 == 0)
+			q->phase = request.phase;
+	}
 	return call_status(rc, reply->bytes, reply->length, body_min);
 }
 
-int call_plain(struct mount *m, const struct donor_message *q)
+int call_attr(struct mount *m, struct donor_message *q, struct wire_fs_attr *attr)
 {
-	struct donor_reply reply;
-
-	return call(m, q, &reply, 0);
+	return call_attrs(m, q, attr, 1);
 }
 
-int call_attr(struct mount *m, const struct donor_message *q, struct wire_fs_attr *attr)
+int call_attrs(struct mount *m, struct donor_message *q, struct wire_fs_attr *attrs,
+	       unsigned int nr)
 {
 	struct donor_reply reply;
-	int rc = call(m, q, &reply, sizeof(*attr));
+	int rc = call(m, q, &reply, nr * sizeof(*attrs));
 
 	if (!rc)
-		memcpy(attr, call_reply_body(&reply), sizeof(*attr));
+		memcpy(attrs, call_reply_body(&reply), nr * sizeof(*attrs));
+	return rc;
+}
+
+int call_change(struct mount *m, struct donor_message *q, struct donor_reply *reply,
+		size_t body_min)
+{
+	int rc = call(m, q, reply, body_min);
+
+	atomic_fetch_add(&m->changes, 1);
+	if (rc == -EIO || rc == -EINTR)
+		sharing_forget(&m->share);
 	return rc;
 }
 

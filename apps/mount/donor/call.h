@@ -18,6 +18,7 @@
 struct donor_message {
 	size_t length;
 	fuse_req_t req; /* may be interrupted; or NULL */
+	unsigned int phase; /* in which the reply was true, or SHARING_NO_PHASE; see sharing.h */
 	union {
 		struct wire_fs_head head;
 		char bytes[WEIR_MESSAGE_MAX];
@@ -70,11 +71,18 @@ int call_wait(struct mount *m, fuse_req_t req, const void *message, size_t lengt
  * Context: any thread outside callbacks.
  * Return: 0, or an errno for the program.
  */
-int call(struct mount *m, const struct donor_message *q, struct donor_reply *reply,
-	 size_t body_min);
-/* The same for operations that reply nothing, or attributes. */
-int call_plain(struct mount *m, const struct donor_message *q);
-int call_attr(struct mount *m, const struct donor_message *q, struct wire_fs_attr *attr);
+int call(struct mount *m, struct donor_message *q, struct donor_reply *reply, size_t body_min);
+/* The same for operations that reply attributes. */
+int call_attr(struct mount *m, struct donor_message *q, struct wire_fs_attr *attr);
+/* @nr: of several inodes */
+int call_attrs(struct mount *m, struct donor_message *q, struct wire_fs_attr *attrs,
+	       unsigned int nr);
+/*
+ * The same for operations that change names or attributes. After an error of the session nobody
+ * knows what the donor did.
+ */
+int call_change(struct mount *m, struct donor_message *q, struct donor_reply *reply,
+		size_t body_min);
 
 static inline const void *call_reply_body(const struct donor_reply *reply)
 {

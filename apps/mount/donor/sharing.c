@@ -93,3 +93,14 @@ double sharing_cache_seconds(const struct sharing *share)
 
 	return atomic_load(&share->shared) || alone_ns < now_ns ? 0.0 : (alone_ns - now_ns) / 1e9;
 }
+
+bool sharing_knows(const struct sharing *share, unsigned int phase)
+{
+	return phase % 2 == 0 && phase == atomic_load(&share->phase) &&
+	       sharing_cache_seconds(share) > 0;
+}
+
+void sharing_forget(struct sharing *share)
+{
+	atomic_fetch_add(&share->phase, 2);
+}

@@ -6,6 +6,10 @@
  * A reply in flight at that moment may still say "alone". Each FS_SHARE therefore begins a new
  * phase, and replies to requests of earlier phases are ignored. A client that was stopped may hear
  * FS_SHARE late, so the right to cache ends FS_ALONE_MS after the request whose reply gave it.
+ *
+ * Knowledge: the mount itself remembers attributes and names that replies told it, each with the
+ * phase of the request. It is current while the client is alone and the phase is the same, because
+ * nobody else changes anything.
  */
 #ifndef WEIR_APPS_MOUNT_DONOR_SHARING_H
 #define WEIR_APPS_MOUNT_DONOR_SHARING_H
@@ -20,6 +24,8 @@ struct sharing {
 	atomic_ullong alone_ns; /* until then this client is known to be alone */
 	int fd; /* a timerfd: readable when the answer is due */
 };
+
+#define SHARING_NO_PHASE 1u /* knowledge with this phase is never current */
 
 int sharing_init(struct sharing *share);
 void sharing_fini(struct sharing *share);
@@ -42,6 +48,12 @@ struct mount;
 void sharing_warned(struct mount *m);
 /* Sends the answer if the timer has expired. Context: the main thread. */
 void sharing_answer(struct mount *m);
+
+/* Whether what this client learned in @phase is current. */
+bool sharing_knows(const struct sharing *share, unsigned int phase);
+
+/* Nobody knows what the donor did with a call: forgets all knowledge. */
+void sharing_forget(struct sharing *share);
 
 /* How long the kernel may cache a reply sent now; 0 while clients share. */
 double sharing_cache_seconds(const struct sharing *share);

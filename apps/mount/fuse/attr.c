@@ -43,12 +43,12 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	(void)fi;
 	if (!inode)
 		return;
-	if (atomic_load(&m->share.shared) || !inode_knows_best(inode)) {
+	if (!inode_is_current(inode)) {
 		inode_commit_ahead(inode);
 		call_begin(&q, FS_GETATTR, ino, sizeof(struct wire_fs_head), req);
 		rc = call_attr(m, &q, &attr);
 		if (!rc)
-			inode_learn(inode, &attr);
+			inode_learn(inode, &attr, q.phase);
 		else if (rc == -ESTALE)
 			rc = removed_directory(inode);
 	}
@@ -116,6 +116,7 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	if (!set->mask || (set->mask & (FS_SET_UID | FS_SET_GID) && !(set->mask & FS_SET_MODE)))
 		drop_privilege(req, inode, set);
 	if (cuts) {
+		set->mask |= mount_of(req)->is_pool ? 0 : FS_SET_TRIM;
 		privilege_check(req, inode);
 		inode_enter_alone(inode);
 	}

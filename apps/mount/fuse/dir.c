@@ -15,6 +15,7 @@ struct dir {
 	pthread_mutex_t lock; /* guards the fields below */
 	uint64_t cookie; /* of the last entry returned */
 	unsigned long changes; /* mount.changes before the call to the donor */
+	unsigned int phase; /* of the reply */
 	size_t at; /* of the next entry in reply */
 	struct donor_reply reply;
 };
@@ -62,6 +63,7 @@ static int fetch_entries(struct mount *m, fuse_ino_t ino, struct dir *dir, uint6
 	dir->cookie = cookie;
 	dir->at = sizeof(struct wire_fs_reply);
 	rc = call(m, &q, &dir->reply, 0);
+	dir->phase = q.phase;
 	if (rc)
 		dir->reply.length = 0;
 	return rc;
@@ -104,7 +106,8 @@ static size_t add_entry(fuse_req_t req, char *page, size_t size, const struct wi
  * memory.
  */
 static size_t add_entry_plus(fuse_req_t req, char *page, size_t size,
-			     const struct wire_fs_dirent *entry, const char *name)
+			     const struct wire_fs_dirent *entry, const char *name,
+			     unsigned int phase)
 {
 	struct fuse_entry_param param = { 0 };
 	struct inode *inode;
@@ -115,7 +118,7 @@ static size_t add_entry_plus(fuse_req_t req, char *page, size_t size,
 	if (is_dots(name)) {
 		attr_stat(&entry->attr, &param.attr);
 	} else {
-		inode = inode_add(mount_of(req), &entry->attr);
+		inode = inode_add(mount_of(req), &entry->attr, phase);
 		if (!inode)
 			return 0;
 		entry_fill(inode, &param);
@@ -139,7 +142,8 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		    dir->changes != atomic_load(&m->changes)))
 		rc = fetch_entries(m, ino, dir, (uint64_t)offset);
 	while (!rc && peek_entry(dir, &entry, name, &bytes)) {
-		size_t taken = plus ? add_entry_plus(req, page + used, size - used, &entry, name) :
+		size_t taken = plus ? add_entry_plus(req, page + used, size - used, &entry, name,
+						     dir->phase) :
 				      add_entry(req, page + used, size - used, &entry, name);
 
 		/* An empty page would mean the end of the directory. */

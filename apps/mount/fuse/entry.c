@@ -40,10 +40,11 @@ void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forg
 	fuse_reply_none(req);
 }
 
-static void reply_entry(fuse_req_t req, int rc, const struct wire_fs_attr *attr)
+static void reply_entry(fuse_req_t req, int rc, const struct wire_fs_attr *attr,
+			unsigned int phase)
 {
 	struct fuse_entry_param entry;
-	struct inode *inode = rc ? NULL : inode_add(mount_of(req), attr);
+	struct inode *inode = rc ? NULL : inode_add(mount_of(req), attr, phase);
 
 	if (!inode) {
 		op_reply(req, rc ? rc : -ENOMEM);
@@ -74,7 +75,20 @@ void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		fuse_reply_entry(req, &none);
 		return;
 	}
-	reply_entry(req, rc, &attr);
+	reply_entry(req, rc, &attr, q.phase);
+}
+
+int entry_change(struct mount *m, struct donor_message *q, struct donor_reply *reply,
+		 struct wire_fs_attr *attrs, unsigned int nr)
+{
+	int rc = call_change(m, q, reply, nr * sizeof(*attrs));
+
+	if (rc)
+		return rc;
+	memcpy(attrs, call_reply_body(reply), nr * sizeof(*attrs));
+	for (unsigned int i = 0; i < nr; i++)
+		inode_learn_changed(m, &attrs[i], q->phase);
+	return 0;
 }
 
 static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev,
@@ -84,7 +98,8 @@ static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mod
 	size_t target_length = strlen(target);
 	struct donor_message q;
 	struct wire_fs_make *make = call_begin(&q, FS_MAKE, parent, sizeof(*make), req);
-	struct wire_fs_attr attr;
+	struct donor_reply reply;
+	struct wire_fs_attr attrs[2]; /* the new inode's, the directory's */
 	int rc;
 
 	make->mode = mode;
@@ -95,9 +110,8 @@ static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mod
 	if (!rc)
 		rc = call_add_bytes(&q, target, target_length);
 	if (!rc)
-		rc = call_attr(m, &q, &attr);
-	atomic_fetch_add(&m->changes, 1);
-	reply_entry(req, rc, &attr);
+		rc = entry_change(m, &q, &reply, attrs, 2);
+	reply_entry(req, rc, &attrs[0], q.phase);
 }
 
 void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
@@ -131,15 +145,15 @@ void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 	struct mount *m = mount_of(req);
 	struct donor_message q;
 	struct wire_fs_link *link = call_begin(&q, FS_LINK, ino, sizeof(*link), req);
-	struct wire_fs_attr attr;
+	struct donor_reply reply;
+	struct wire_fs_attr attrs[2]; /* the inode's, the directory's */
 	int rc = call_add_name(&q, name);
 
 	link->parent = parent;
 	commit_ahead(m, ino);
 	if (!rc)
-		rc = call_attr(m, &q, &attr);
-	atomic_fetch_add(&m->changes, 1);
-	reply_entry(req, rc, &attr);
+		rc = entry_change(m, &q, &reply, attrs, 2);
+	reply_entry(req, rc, &attrs[0], q.phase);
 }
 
 void op_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -168,13 +182,14 @@ static void remove_name(fuse_req_t req, enum wire_fs_op op, fuse_ino_t parent, c
 {
 	struct mount *m = mount_of(req);
 	struct donor_message q;
+	struct donor_reply reply;
+	struct wire_fs_attr attrs[2]; /* the directory's, the inode's */
 	int rc;
 
 	call_begin(&q, op, parent, sizeof(struct wire_fs_head), req);
 	rc = call_add_name(&q, name);
 	if (!rc)
-		rc = call_plain(m, &q);
-	atomic_fetch_add(&m->changes, 1);
+		rc = entry_change(m, &q, &reply, attrs, 2);
 	op_reply(req, rc);
 }
 
@@ -194,6 +209,8 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
 	struct mount *m = mount_of(req);
 	struct donor_message q;
 	struct wire_fs_rename *rename = call_begin(&q, FS_RENAME, parent, sizeof(*rename), req);
+	struct donor_reply reply;
+	struct wire_fs_attr attrs[4]; /* both directories', the inode's, that of the one replaced */
 	size_t new_length = strlen(new_name);
 	int rc = call_add_name(&q, name);
 
@@ -206,7 +223,6 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
 	if (!rc && flags & ~(unsigned int)(RENAME_NOREPLACE | RENAME_EXCHANGE))
 		rc = -EINVAL;
 	if (!rc)
-		rc = call_plain(m, &q);
-	atomic_fetch_add(&m->changes, 1);
+		rc = entry_change(m, &q, &reply, attrs, 4);
 	op_reply(req, rc);
 }

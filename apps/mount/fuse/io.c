@@ -77,9 +77,13 @@ static enum io_step begin_io(struct io *io)
 	struct inode *inode = io->inode;
 	uint64_t end = io->offset + io->length;
 
+	if (inode->map_unused && !(sharing_cache_seconds(&io->mount->share) > 0))
+		map_forget(&inode->map);
+	inode->map_unused = false;
 	if (io->write) {
 		if (io->append && io->offset > inode->size)
 			end = move_append(io);
+		inode->first_blocks = false;
 		io->sequential = io->offset && io->offset == inode->next_offset;
 		inode->next_offset = end;
 	} else if (end > inode->size) {
@@ -311,5 +315,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 	(void)ino;
 	(void)data; /* the data is in the claimed buffer */
 	privilege_check(req, file_inode(fi));
+	if (offset >= FS_BLOCK)
+		inode_trim(file_inode(fi));
 	transfer(req, size, offset, fi, true);
 }

@@ -80,7 +80,7 @@ static void refresh_and_grant(struct deferred_work *work)
 /* The holder of a lock must see what the last holder wrote. */
 static void granted(struct waiter *w)
 {
-	inode_learn(w->inode, &w->locked.attr);
+	inode_learn(w->inode, &w->locked.attr, SHARING_NO_PHASE);
 	if (!w->locks || !atomic_load(&w->mount->share.shared) ||
 	    !kernel_cache_is_stale(w->inode, &w->locked) ||
 	    deferred_work_add(w->mount, refresh_and_grant, &w, sizeof(w)))

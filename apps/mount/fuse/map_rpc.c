@@ -81,21 +81,15 @@ static struct io *end_rpc(struct io *io)
 /* Inode's lock held. */
 static int learn_map(struct io *io, const void *reply, size_t length)
 {
-	const char *extents = (const char *)reply + sizeof(struct wire_fs_map);
-	struct inode *inode = io->inode;
 	struct wire_fs_map map;
+	int rc = inode_learn_map(io->inode, reply, length, io->ask, &map);
 
-	if (!map_makes_sense(reply, length, io->ask, &map))
-		return -EIO;
-	/* A recall has overtaken this reply: ask again. */
-	if (map.epoch <= inode->recalled)
+	if (rc == -EAGAIN) /* ask again */
 		return 0;
-	if (map_learn(&inode->map, io->ask, map.end, extents, map.extents))
-		return -ENOMEM;
+	if (rc)
+		return rc;
 	io->hole = io->ask;
 	io->hole_end = map.end;
-	if (map.size > inode->size)
-		inode->size = map.size;
 	return 0;
 }
 

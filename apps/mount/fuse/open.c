@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Open files, with close-to-open consistency: a close makes a client's writes visible to all. */
+/*
+ * Open files, with close-to-open consistency: a close makes a client's writes visible to all.
+ *
+ * While this client is alone, the donor's reply to an open has the file's map, so that small files
+ * need no further question. Beside other clients, a map held before its use does harm: a write that
+ * follows another client's truncation must ask.
+ */
 #include <errno.h>
+#include <string.h>
 
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/privilege.h"
@@ -17,18 +24,40 @@ static void note_open(struct inode *inode, uint64_t change, struct fuse_file_inf
 	pthread_mutex_unlock(&inode->lock);
 }
 
+static bool wants_map(const struct mount *m)
+{
+	return !m->is_pool && !atomic_load(&m->share.shared);
+}
+
+/*
+ * Learns the map after @attrs attributes of a reply in @phase. The caller has entered the gate, or
+ * nobody else knows the file yet. Without a map, or with a wrong one, transfers ask.
+ */
+static void learn_first_map(struct inode *inode, const struct donor_reply *reply,
+			    unsigned int attrs, unsigned int phase)
+{
+	const size_t at = attrs * sizeof(struct wire_fs_attr);
+	struct wire_fs_map map;
+
+	if (reply->length <= sizeof(reply->head) + at || phase == SHARING_NO_PHASE)
+		return;
+	pthread_mutex_lock(&inode->lock);
+	inode->map_unused |= !inode->map.nr;
+	if (!inode_learn_map(inode, reply->bytes + at, reply->length - at, 0, &map))
+		inode->first_blocks = !inode->size && map.extents;
+	pthread_mutex_unlock(&inode->lock);
+}
+
 /* The kernel has released a handle, or did not get it. */
 static void close_file(struct inode *inode)
 {
-	struct wire_fs_head head = { .op = FS_RELEASE, .ino = inode->ino };
-
 	pthread_mutex_lock(&inode->lock);
 	if (!--inode->opens) {
 		map_forget(&inode->map);
-		inode->posix_locks = false;
+		inode->posix_locks = inode->first_blocks = false;
 	}
 	pthread_mutex_unlock(&inode->lock);
-	call_without_reply(inode->mount, &head, sizeof(head));
+	inode_close(inode);
 }
 
 /* FS_MAKE may have found a file that another client has just created, with contents. */
@@ -53,15 +82,16 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	struct wire_fs_make *make = call_begin(&q, FS_MAKE, parent, sizeof(*make), req);
 	struct fuse_entry_param entry = { 0 };
 	struct inode *inode;
-	struct wire_fs_attr attr;
+	struct wire_fs_attr attrs[2]; /* the file's, the directory's */
+	struct donor_reply reply;
 	int rc = call_add_name(&q, name);
 
 	make->mode = (mode & ~(mode_t)S_IFMT) | S_IFREG;
-	make->make = FS_MAKE_OPEN | (fi->flags & O_EXCL ? FS_MAKE_EXCLUSIVE : 0);
+	make->make = FS_MAKE_OPEN | (fi->flags & O_EXCL ? FS_MAKE_EXCLUSIVE : 0) |
+		     (wants_map(m) ? FS_MAKE_MAP : 0);
 	if (!rc)
-		rc = call_attr(m, &q, &attr);
-	atomic_fetch_add(&m->changes, 1);
-	if (rc || !(inode = inode_add(m, &attr))) {
+		rc = entry_change(m, &q, &reply, attrs, 2);
+	if (rc || !(inode = inode_add(m, &attrs[0], q.phase))) {
 		/*
 		 * Out of memory: the donor's count of opens stays one too high until this client
 		 * leaves.
@@ -69,8 +99,9 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		op_reply(req, rc ? rc : -ENOMEM);
 		return;
 	}
-	note_open(inode, attr.change, fi);
-	if (attr.size && fi->flags & O_TRUNC)
+	note_open(inode, attrs[0].change, fi);
+	learn_first_map(inode, &reply, 2, q.phase);
+	if (attrs[0].size && fi->flags & O_TRUNC)
 		rc = truncate_found(inode);
 	entry_fill(inode, &entry);
 	if (rc)
@@ -83,6 +114,20 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	}
 }
 
+static void learn_opened(struct inode *inode, const struct donor_reply *reply, unsigned int phase,
+			 struct fuse_file_info *fi)
+{
+	struct wire_fs_attr attr;
+
+	memcpy(&attr, call_reply_body(reply), sizeof(attr));
+	if (fi->flags & O_TRUNC)
+		inode_learn_size(inode, &attr, phase);
+	else
+		inode_learn(inode, &attr, phase);
+	note_open(inode, attr.change, fi);
+	learn_first_map(inode, reply, 1, phase);
+}
+
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct mount *m = mount_of(req);
@@ -90,26 +135,26 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct donor_message q;
 	struct wire_fs_open *open = call_begin(&q, FS_OPEN, ino, sizeof(*open), req);
 	bool cuts = fi->flags & O_TRUNC;
-	struct wire_fs_attr attr;
+	struct donor_reply reply;
 	int rc;
 
 	if (!inode)
 		return;
 	open->flags = (uint32_t)fi->flags;
+	open->open = wants_map(m) ? FS_OPEN_MAP : 0;
 	if (cuts) {
 		privilege_check(req, inode);
 		inode_enter_alone(inode);
+	} else {
+		inode_enter_shared(inode);
 	}
 	inode_commit_ahead(inode);
-	rc = call_attr(m, &q, &attr);
-	if (!rc && cuts)
-		inode_learn_size(inode, &attr);
-	else if (!rc)
-		inode_learn(inode, &attr);
-	if (cuts)
-		inode_leave(inode);
+	rc = call(m, &q, &reply, sizeof(struct wire_fs_attr));
+	if (rc == -EIO || rc == -EINTR)
+		sharing_forget(&m->share);
 	if (!rc)
-		note_open(inode, attr.change, fi);
+		learn_opened(inode, &reply, q.phase, fi);
+	inode_leave(inode);
 	if (rc)
 		op_reply(req, rc);
 	else if (fuse_reply_open(req, fi))
@@ -120,15 +165,17 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct inode *inode = file_inode(fi);
-	int rc = inode_flush(inode);
+	int rc = inode_flush_last(inode);
 	bool locks;
 
 	(void)ino;
 	pthread_mutex_lock(&inode->lock);
 	locks = inode->posix_locks;
 	pthread_mutex_unlock(&inode->lock);
-	if (locks)
+	if (locks) {
+		inode_commit_ahead(inode);
 		lock_drop(inode, fi->lock_owner, false);
+	}
 	op_reply(req, rc);
 }
 
@@ -145,9 +192,10 @@ void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct inode *inode = file_inode(fi);
 
 	(void)ino;
-	inode_commit_ahead(inode); /* a shared mapping may outlive the last close */
-	if (fi->flock_release)
+	if (fi->flock_release) {
+		inode_commit_ahead(inode);
 		lock_drop(inode, fi->lock_owner, true);
+	}
 	close_file(inode);
 	fuse_reply_err(req, 0);
 }

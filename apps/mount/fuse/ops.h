@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 
+#include "apps/mount/donor/call.h"
 #include "apps/mount/mount.h"
 
 extern const struct fuse_lowlevel_ops mount_ops;
@@ -25,6 +26,12 @@ void op_reply(fuse_req_t req, int rc);
 
 /* entry.c. Fills in what the kernel learns about an inode; counts as a lookup. */
 void entry_fill(struct inode *inode, struct fuse_entry_param *entry);
+/*
+ * Sends a change of names and learns the attributes of the @nr inodes that it changed. Return: 0 or
+ * an errno for the program.
+ */
+int entry_change(struct mount *m, struct donor_message *q, struct donor_reply *reply,
+		 struct wire_fs_attr *attrs, unsigned int nr);
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups);
 void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets);

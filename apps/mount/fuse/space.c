@@ -29,11 +29,14 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 	f->length = (uint64_t)length;
 	f->mode = (uint32_t)mode;
 	privilege_check(req, inode);
+	inode_trim(inode);
 	inode_enter_alone(inode);
 	inode_commit_ahead(inode);
 	rc = call_attr(mount_of(req), &q, &attr);
 	if (!rc)
-		inode_learn_size(inode, &attr);
+		inode_learn_size(inode, &attr, q.phase);
+	else if (rc == -EIO || rc == -EINTR)
+		sharing_forget(&mount_of(req)->share);
 	inode_leave(inode);
 	op_reply(req, rc);
 }

@@ -45,6 +45,21 @@ static void note_set(struct mount *m, fuse_ino_t ino)
 	inode_put(inode, 1);
 }
 
+/* @rc: an error so far */
+static void change(fuse_req_t req, int rc, struct donor_message *q)
+{
+	struct donor_reply reply;
+	struct wire_fs_attr attr;
+
+	if (!rc)
+		rc = call_change(mount_of(req), q, &reply, sizeof(attr));
+	if (!rc) {
+		memcpy(&attr, call_reply_body(&reply), sizeof(attr));
+		inode_learn_changed(mount_of(req), &attr, q->phase);
+	}
+	op_reply(req, rc);
+}
+
 void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
 		 int flags)
 {
@@ -57,10 +72,7 @@ void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *v
 	if (!rc)
 		rc = size > FS_XATTR_MAX ? -E2BIG : call_add_bytes(&q, value, size);
 	note_set(mount_of(req), ino);
-	if (!rc)
-		rc = call_plain(mount_of(req), &q);
-	atomic_fetch_add(&mount_of(req)->changes, 1);
-	op_reply(req, rc);
+	change(req, rc, &q);
 }
 
 /* Replies a value or the list of names; @size 0 asks for the length. */
@@ -140,8 +152,5 @@ void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 
 	call_begin(&q, FS_REMOVEXATTR, ino, sizeof(struct wire_fs_head), req);
 	rc = call_add_name(&q, name);
-	if (!rc)
-		rc = call_plain(mount_of(req), &q);
-	atomic_fetch_add(&mount_of(req)->changes, 1);
-	op_reply(req, rc);
+	change(req, rc, &q);
 }

@@ -84,6 +84,7 @@ static struct inode *create_inode(struct mount *m, const struct wire_fs_attr *at
 	inode->mount = m;
 	inode->ino = attr->ino;
 	inode->attr = *attr;
+	inode->known = SHARING_NO_PHASE;
 	inode->size = attr->size;
 	inode->pages = attr->change;
 	pthread_mutex_init(&inode->lock, NULL);
@@ -91,7 +92,7 @@ static struct inode *create_inode(struct mount *m, const struct wire_fs_attr *at
 	return inode;
 }
 
-struct inode *inode_add(struct mount *m, const struct wire_fs_attr *attr)
+struct inode *inode_add(struct mount *m, const struct wire_fs_attr *attr, unsigned int phase)
 {
 	struct inodes *inodes = &m->inodes;
 	struct inode **at;
@@ -109,7 +110,7 @@ struct inode *inode_add(struct mount *m, const struct wire_fs_attr *attr)
 		inode->refs++;
 	pthread_mutex_unlock(&inodes->lock);
 	if (inode)
-		inode_learn(inode, attr);
+		inode_learn(inode, attr, phase);
 	return inode;
 }
 

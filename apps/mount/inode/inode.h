@@ -5,7 +5,11 @@
  * A program's writes reach the donor's memory at once. Their new size and times reach the donor
  * only with FS_COMMIT: at close, at fsync, and before calls that depend on them. Until then the
  * inode is *dirty*, and the local attributes are newer than the donor's. While this client is
- * alone, attributes set on an open file are deferred to FS_COMMIT, too.
+ * alone, attributes set on an open file are deferred to FS_COMMIT, too, and a close does not wait:
+ * FS_CLOSE takes the changes along.
+ *
+ * While this client is alone, attributes that it has learned are current, because each operation
+ * replies the attributes that it changed.
  */
 #ifndef WEIR_APPS_MOUNT_INODE_INODE_H
 #define WEIR_APPS_MOUNT_INODE_INODE_H
@@ -35,7 +39,7 @@ struct inode {
 	pthread_mutex_t lock; /* guards the fields below */
 	/* the donor's as of attr.change, except for fields in @set or @sent */
 	struct wire_fs_attr attr;
-	unsigned long changes; /* mount.changes when attr was learned */
+	unsigned int known; /* phase in which attr is the newest but for local changes; sharing.h */
 	uint64_t size;
 	uint64_t end; /* of this client's writes that the donor may not know; 0: none */
 	uint64_t written; /* bytes since the last commit, to estimate blocks */
@@ -54,6 +58,8 @@ struct inode {
 	struct map map;
 	uint64_t recalled; /* maps with an epoch up to this are invalid */
 	bool recalling;
+	bool first_blocks; /* allocated at the open of the empty file, not written yet */
+	bool map_unused; /* the map came with an open, and no transfer has used it */
 	struct rw_gate_pass recall;
 
 	uint64_t next_offset; /* where a sequential write would continue */
@@ -75,29 +81,35 @@ void inodes_fini(struct inodes *inodes);
 
 /**
  * inode_add() - look up or create an inode, and count a lookup by the kernel
+ * @phase: of the reply with @attr
  *
  * Learns @attr.
  *
  * Return: the inode, or NULL if out of memory.
  */
-struct inode *inode_add(struct mount *m, const struct wire_fs_attr *attr);
+struct inode *inode_add(struct mount *m, const struct wire_fs_attr *attr, unsigned int phase);
 /* Takes a reference to a known inode. Return: the inode, or NULL if unknown. */
 struct inode *inode_get(struct mount *m, uint64_t ino);
 void inode_ref(struct inode *inode);
 void inode_put(struct inode *inode, uint64_t refs);
 
-/* Learns attributes from the donor unless newer ones are known. */
-void inode_learn(struct inode *inode, const struct wire_fs_attr *attr);
+/*
+ * Learns attributes from the donor unless newer ones are known. @phase: of the reply, or
+ * SHARING_NO_PHASE, which leaves current attributes current.
+ */
+void inode_learn(struct inode *inode, const struct wire_fs_attr *attr, unsigned int phase);
 /* The same after an operation that sets the size; the caller holds the gate alone. */
-void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr);
+void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr, unsigned int phase);
+/* The same of an inode that the kernel may know, and of one that the donor has no more. */
+void inode_learn_changed(struct mount *m, const struct wire_fs_attr *attr, unsigned int phase);
 /* The attributes for the kernel. */
 void inode_stat(struct inode *inode, struct stat *st);
 /* A copy of the attributes; the size may be the donor's. */
 void inode_attr(struct inode *inode, struct wire_fs_attr *attr);
 void attr_stat(const struct wire_fs_attr *attr, struct stat *st);
 
-/* Whether the local attributes are current. Valid only while this client is alone. */
-bool inode_knows_best(struct inode *inode);
+/* Whether the local attributes are current: there is no need to ask the donor. */
+bool inode_is_current(struct inode *inode);
 /* Advances attr.ctime by this client's clock. Inode's lock held. */
 struct wire_fs_time inode_changed_now(struct inode *inode);
 /* Notes a write of @length bytes up to @end. */
@@ -116,8 +128,12 @@ void inode_stored(struct inode *inode, const struct wire_fs_attr *attr);
 int inode_commit(struct inode *inode, struct fuse_req *req);
 /* The same without waiting: the commit precedes any later message to the donor. */
 void inode_commit_ahead(struct inode *inode);
-/* For close: waits for the commit only if other clients could see the file. */
+/* The same, and waits only if other clients could see the file. */
 int inode_flush(struct inode *inode);
+/* For close(2): commits only if other clients could see the file. Else inode_close() does. */
+int inode_flush_last(struct inode *inode);
+/* Gives up one open at the donor, with the changes not sent yet. Does not wait. */
+void inode_close(struct inode *inode);
 /* Commits all inodes without waiting. Context: the main thread. */
 void inodes_commit_ahead(struct mount *m);
 /* Commits all dirty inodes. No other thread uses the inodes any more. */
@@ -129,11 +145,30 @@ void inodes_commit(struct mount *m);
  *
  * Return: 0, or an errno for the program.
  */
-int inode_set(struct inode *inode, const struct donor_message *q);
+int inode_set(struct inode *inode, struct donor_message *q);
+
+/* Before a change that leaves a hole at the start: gives the first blocks back, if unused. */
+void inode_trim(struct inode *inode);
 
 /* Enter the gate alone, sleeping if necessary, and forget the map. */
 void inode_enter_alone(struct inode *inode);
+/* Enter the gate as transfers do, sleeping if necessary. */
+void inode_enter_shared(struct inode *inode);
 void inode_leave(struct inode *inode);
+
+/**
+ * inode_learn_map() - learn a map from the donor
+ * @reply: a wire_fs_map, whose head is ignored, and its extents; not trusted
+ * @length: bytes of @reply
+ * @at: start of the range requested
+ * @map: receives the wire_fs_map
+ *
+ * The caller has entered the gate, or nobody else knows the file yet, and holds the inode's lock.
+ *
+ * Return: 0; -EAGAIN a recall has overtaken the reply; -EIO; -ENOMEM.
+ */
+int inode_learn_map(struct inode *inode, const void *reply, size_t length, uint64_t at,
+		    struct wire_fs_map *map);
 
 /* Handles the donor's recall of an inode's maps up to @epoch. Never blocks. */
 void inode_recall(struct mount *m, uint64_t ino, uint64_t epoch);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Invalidation of maps: this client or another client removes blocks of the file. */
+/* Maps learned, and invalidated: this client or another client removes blocks of the file. */
+#include <errno.h>
 #include <semaphore.h>
 #include <stddef.h>
 
@@ -16,9 +17,9 @@ static void wake_sleeper(struct rw_gate_pass *pass)
 	sem_post(&((struct gate_sleeper *)pass)->granted);
 }
 
-void inode_enter_alone(struct inode *inode)
+static void enter(struct inode *inode, bool alone)
 {
-	struct gate_sleeper sleeper = { .pass = { .alone = true, .granted = wake_sleeper } };
+	struct gate_sleeper sleeper = { .pass = { .alone = alone, .granted = wake_sleeper } };
 	bool entered;
 
 	sem_init(&sleeper.granted, 0, 0);
@@ -28,10 +29,19 @@ void inode_enter_alone(struct inode *inode)
 	while (!entered)
 		entered = !sem_wait(&sleeper.granted);
 	sem_destroy(&sleeper.granted);
+}
 
+void inode_enter_alone(struct inode *inode)
+{
+	enter(inode, true);
 	pthread_mutex_lock(&inode->lock);
 	map_forget(&inode->map);
 	pthread_mutex_unlock(&inode->lock);
+}
+
+void inode_enter_shared(struct inode *inode)
+{
+	enter(inode, false);
 }
 
 void inode_leave(struct inode *inode)
@@ -42,6 +52,22 @@ void inode_leave(struct inode *inode)
 	granted = rw_gate_leave(&inode->gate);
 	pthread_mutex_unlock(&inode->lock);
 	rw_gate_call_granted(granted);
+}
+
+int inode_learn_map(struct inode *inode, const void *reply, size_t length, uint64_t at,
+		    struct wire_fs_map *map)
+{
+	const char *extents = (const char *)reply + sizeof(*map);
+
+	if (!map_makes_sense(reply, length, at, map))
+		return -EIO;
+	if (map->epoch <= inode->recalled)
+		return -EAGAIN;
+	if (map_learn(&inode->map, at, map->end, extents, map->extents))
+		return -ENOMEM;
+	if (map->size > inode->size)
+		inode->size = map->size;
+	return 0;
 }
 
 static void return_map(struct mount *m, uint64_t ino, uint64_t epoch)

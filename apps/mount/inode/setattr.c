@@ -5,6 +5,8 @@
  * dirty file together with the commit of its writes. A program that unpacks an archive sets three
  * attributes per file before the close.
  */
+#include <string.h>
+
 #include "apps/mount/donor/call.h"
 #include "apps/mount/inode/inode.h"
 
@@ -30,8 +32,8 @@ static void apply_attr(struct inode *inode, const struct wire_fs_setattr *set)
 }
 
 /*
- * Sets attributes locally if possible. Returns false if the donor must be asked, also if names or
- * attributes have changed since the inode's were learned. @send: the change must be sent at once.
+ * Sets attributes locally if those that the inode has are current. Returns false if the donor must
+ * be asked. @send: the change must be sent at once.
  */
 static bool set_here(struct inode *inode, const struct wire_fs_setattr *set, bool *send)
 {
@@ -39,20 +41,19 @@ static bool set_here(struct inode *inode, const struct wire_fs_setattr *set, boo
 	bool here;
 
 	pthread_mutex_lock(&inode->lock);
-	here = !atomic_load(&m->share.shared) && !(set->mask & FS_SET_SIZE) &&
-	       inode->changes == atomic_load(&m->changes);
+	here = !(set->mask & FS_SET_SIZE) && sharing_knows(&m->share, inode->known);
 	if (here) {
 		apply_attr(inode, set);
-		if (atomic_fetch_add(&m->changes, 1) == inode->changes)
-			inode->changes++;
+		atomic_fetch_add(&m->changes, 1);
 		*send = !inode->dirty;
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return here;
 }
 
-static int set_there(struct inode *inode, const struct donor_message *q, uint32_t mask)
+static int set_there(struct inode *inode, struct donor_message *q, uint32_t mask)
 {
+	struct donor_reply reply;
 	struct wire_fs_attr attr;
 	int rc;
 
@@ -60,16 +61,18 @@ static int set_there(struct inode *inode, const struct donor_message *q, uint32_
 	pthread_mutex_lock(&inode->lock);
 	inode->sent &= ~mask;
 	pthread_mutex_unlock(&inode->lock);
-	rc = call_attr(inode->mount, q, &attr);
-	if (!rc && mask & FS_SET_SIZE)
-		inode_learn_size(inode, &attr);
-	else if (!rc)
-		inode_learn(inode, &attr);
-	atomic_fetch_add(&inode->mount->changes, 1);
-	return rc;
+	rc = call_change(inode->mount, q, &reply, sizeof(attr));
+	if (rc)
+		return rc;
+	memcpy(&attr, call_reply_body(&reply), sizeof(attr));
+	if (mask & FS_SET_SIZE)
+		inode_learn_size(inode, &attr, q->phase);
+	else
+		inode_learn(inode, &attr, q->phase);
+	return 0;
 }
 
-int inode_set(struct inode *inode, const struct donor_message *q)
+int inode_set(struct inode *inode, struct donor_message *q)
 {
 	const struct wire_fs_setattr *set = (const struct wire_fs_setattr *)q->bytes;
 	bool send = false;
@@ -77,4 +80,23 @@ int inode_set(struct inode *inode, const struct donor_message *q)
 	if (!set_here(inode, set, &send))
 		return set_there(inode, q, set->mask);
 	return send ? inode_flush(inode) : 0;
+}
+
+void inode_trim(struct inode *inode)
+{
+	struct donor_message q;
+	struct wire_fs_setattr *set =
+		call_begin(&q, FS_SETATTR, inode->ino, sizeof(*set), NULL);
+	bool any;
+
+	pthread_mutex_lock(&inode->lock);
+	any = inode->first_blocks;
+	inode->first_blocks = false;
+	pthread_mutex_unlock(&inode->lock);
+	if (!any)
+		return;
+	set->mask = FS_SET_TRIM;
+	inode_enter_alone(inode);
+	(void)set_there(inode, &q, set->mask); /* without it, the hole is not one */
+	inode_leave(inode);
 }

@@ -16,15 +16,14 @@ static bool is_ahead(const struct inode *inode)
 	return inode->dirty || inode->set || inode->committing;
 }
 
-/* Names, and so the number of links, may have changed since the attributes were learned. */
-bool inode_knows_best(struct inode *inode)
+bool inode_is_current(struct inode *inode)
 {
-	bool knows;
+	bool current;
 
 	pthread_mutex_lock(&inode->lock);
-	knows = is_ahead(inode) && inode->changes == atomic_load(&inode->mount->changes);
+	current = sharing_knows(&inode->mount->share, inode->known);
 	pthread_mutex_unlock(&inode->lock);
-	return knows;
+	return current;
 }
 
 static bool is_before(const struct wire_fs_time *a, const struct wire_fs_time *b)
@@ -61,15 +60,47 @@ static void take_attr(struct inode *inode, const struct wire_fs_attr *attr)
 		inode->attr.ctime = known.ctime;
 }
 
-void inode_learn(struct inode *inode, const struct wire_fs_attr *attr)
+/* Inode's lock held. */
+static void note_known(struct inode *inode, unsigned int phase)
+{
+	if (phase != SHARING_NO_PHASE)
+		inode->known = phase;
+}
+
+/* Inode's lock held. */
+static void learn(struct inode *inode, const struct wire_fs_attr *attr, unsigned int phase)
+{
+	if (is_older(attr, &inode->attr))
+		return;
+	inode->size = attr->size > inode->end ? attr->size : inode->end;
+	take_attr(inode, attr);
+	note_known(inode, phase);
+}
+
+void inode_learn(struct inode *inode, const struct wire_fs_attr *attr, unsigned int phase)
 {
 	pthread_mutex_lock(&inode->lock);
-	if (!is_older(attr, &inode->attr)) {
-		inode->size = attr->size > inode->end ? attr->size : inode->end;
-		take_attr(inode, attr);
-		inode->changes = atomic_load(&inode->mount->changes);
-	}
+	learn(inode, attr, phase);
 	pthread_mutex_unlock(&inode->lock);
+}
+
+/*
+ * The local time of a change that the donor does not have may be later than the donor's time of
+ * this operation. Such attributes look old, but say of links what the local ones do not.
+ */
+void inode_learn_changed(struct mount *m, const struct wire_fs_attr *attr, unsigned int phase)
+{
+	struct inode *inode = inode_get(m, attr->ino);
+
+	if (!inode)
+		return;
+	pthread_mutex_lock(&inode->lock);
+	if (!attr->mode || (is_older(attr, &inode->attr) && (inode->set || inode->sent)))
+		inode->known = SHARING_NO_PHASE;
+	else
+		learn(inode, attr, phase);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode, 1);
 }
 
 /*
@@ -84,7 +115,7 @@ static void advance_kernel(struct inode *inode, const struct wire_fs_attr *attr)
 		inode->sized = attr->change;
 }
 
-void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr)
+void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr, unsigned int phase)
 {
 	pthread_mutex_lock(&inode->lock);
 	advance_kernel(inode, attr);
@@ -92,6 +123,7 @@ void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr)
 	inode->end = 0;
 	inode->sent &= ~FS_SET_MTIME; /* truncation sets a later mtime */
 	take_attr(inode, attr);
+	note_known(inode, phase);
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -180,16 +212,25 @@ void inode_stored(struct inode *inode, const struct wire_fs_attr *attr)
 	pthread_mutex_lock(&inode->lock);
 	advance_kernel(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
-	inode_learn(inode, attr);
+	inode_learn(inode, attr, SHARING_NO_PHASE);
 }
 
-/* Return: true if there are changes to send; the caller then owes a commit_end(). */
-static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit)
+/* Whether the donor has more blocks than the file needs. The last close frees the rest. */
+static bool has_blocks_ahead(const struct inode *inode)
+{
+	return inode->attr.blocks > blocks_max(inode->size);
+}
+
+/*
+ * @closes: a close, whose reply also tells the blocks left. Return: true if there are changes to
+ * send; the caller then owes a commit_end().
+ */
+static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit, bool closes)
 {
 	bool any;
 
 	pthread_mutex_lock(&inode->lock);
-	any = inode->dirty || inode->set;
+	any = inode->dirty || inode->set || (closes && has_blocks_ahead(inode));
 	if (any) {
 		*commit = (struct wire_fs_setattr){
 			.head = { .op = FS_SETATTR, .ino = inode->ino },
@@ -206,6 +247,8 @@ static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit)
 			commit->size = inode->end;
 			inode->sent |= FS_SET_SIZE;
 		}
+		if (closes)
+			commit->head.op = FS_CLOSE;
 		inode->sent |= inode->set;
 		inode->set = 0;
 		inode->dirty = false;
@@ -223,15 +266,17 @@ static void commit_end(struct inode *inode, const struct wire_fs_attr *attr)
 		if (!inode->dirty)
 			inode->end = 0;
 	}
-	if (!attr) /* accept the donor's next ctime, whatever its value */
+	if (!attr) { /* accept the donor's next ctime, whatever its value */
 		inode->attr.ctime = (struct wire_fs_time){ 0 };
+		inode->known = SHARING_NO_PHASE;
+	}
 	if (attr) {
 		advance_kernel(inode, attr);
 		inode->written = 0;
 	}
 	pthread_mutex_unlock(&inode->lock);
 	if (attr)
-		inode_learn(inode, attr);
+		inode_learn(inode, attr, SHARING_NO_PHASE);
 }
 
 static bool is_committing(struct inode *inode)
@@ -276,7 +321,7 @@ int inode_commit(struct inode *inode, struct fuse_req *req)
 	struct wire_fs_attr attr;
 	int earlier, rc = 0;
 
-	if (commit_begin(inode, commit)) {
+	if (commit_begin(inode, commit, false)) {
 		rc = call_attr(inode->mount, &q, &attr);
 		if (rc == -EINTR)
 			commit_again_later(inode);
@@ -316,16 +361,14 @@ static void commit_answered(void *arg, int status, const void *reply, size_t len
 	mount_end(m);
 }
 
-void inode_commit_ahead(struct inode *inode)
+/* Ends with a commit_end(). */
+static void send_commit(struct inode *inode, const struct wire_fs_setattr *commit)
 {
 	struct mount *m = inode->mount;
-	struct wire_fs_setattr commit;
 
-	if (!commit_begin(inode, &commit))
-		return;
 	mount_begin(m);
 	inode_ref(inode);
-	if (call_later(m, &commit, sizeof(commit), call_timeout_ns(m), commit_answered, inode)) {
+	if (call_later(m, commit, sizeof(*commit), call_timeout_ns(m), commit_answered, inode)) {
 		commit_failed(inode, -EIO);
 		commit_end(inode, NULL);
 		inode_put(inode, 1);
@@ -333,10 +376,36 @@ void inode_commit_ahead(struct inode *inode)
 	}
 }
 
+void inode_commit_ahead(struct inode *inode)
+{
+	struct wire_fs_setattr commit;
+
+	if (commit_begin(inode, &commit, false))
+		send_commit(inode, &commit);
+}
+
+void inode_close(struct inode *inode)
+{
+	const struct wire_fs_head release = { .op = FS_RELEASE, .ino = inode->ino };
+	struct wire_fs_setattr close;
+
+	if (commit_begin(inode, &close, true))
+		send_commit(inode, &close);
+	else
+		call_without_reply(inode->mount, &release, sizeof(release));
+}
+
 int inode_flush(struct inode *inode)
 {
 	if (atomic_load(&inode->mount->share.shared))
 		return inode_commit(inode, NULL);
 	inode_commit_ahead(inode);
+	return take_earlier_error(inode);
+}
+
+int inode_flush_last(struct inode *inode)
+{
+	if (atomic_load(&inode->mount->share.shared))
+		return inode_commit(inode, NULL);
 	return take_earlier_error(inode);
 }

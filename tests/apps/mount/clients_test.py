@@ -247,6 +247,19 @@ class OneAfterTheOther(FsTest):
         self.assertEqual(read("file"), b"longer")
         self.assertEqual(second.unmount(), 0)
 
+    def test_a_file_opened_alone_is_written_after_another_client_cut_it(self):
+        write("file", b"A" * 200000)
+        with open("file", "r+b", buffering=0) as file, open("new", "wb", buffering=0) as new:
+            second = self.world.mount()
+            name = os.path.basename(self.dir)
+            os.truncate(os.path.join(second / name, "file"), 0)
+            os.truncate(os.path.join(second / name, "new"), 100)
+            file.write(b"A" * 10)
+            new.write(b"B" * 10)
+        self.assertEqual(read(os.path.join(second / name, "file")), b"A" * 10)
+        self.assertEqual(read(os.path.join(second / name, "new")), b"B" * 10 + bytes(90))
+        self.assertEqual(second.unmount(), 0)
+
     def test_locks_are_granted_while_a_second_client_waits(self):
         """Passing a lock on is fast, even in the second for which another client's mount waits."""
         write("file")

@@ -168,7 +168,7 @@ static void reply(void *arg, void *to, const void *bytes, size_t length)
 	check(head.shared);
 	call->replies++;
 	call->got = head.status;
-	if (length == sizeof(head) + sizeof(attr)) {
+	if (length == sizeof(head) + sizeof(attr) || length == sizeof(head) + 2 * sizeof(attr)) {
 		memcpy(&attr, (const char *)bytes + sizeof(head), sizeof(attr));
 		call->expected_length = attr.ino; /* of FS_MAKE and FS_LOOKUP */
 	}
@@ -433,7 +433,10 @@ static void unlink_file(struct crash_world *w, unsigned int file)
 {
 	struct crash_call *call;
 
-	call = new_call(w, FS_RELEASE, w->ino[file], sizeof(struct wire_fs_head));
+	if (draw(w, 2))
+		new_call(w, FS_RELEASE, w->ino[file], sizeof(struct wire_fs_head));
+	else
+		new_call(w, FS_CLOSE, w->ino[file], sizeof(struct wire_fs_setattr));
 	call = new_call(w, FS_UNLINK, FS_ROOT, sizeof(struct wire_fs_head));
 	name_file(call, file);
 	w->after.file[file].exists = false;
