@@ -325,9 +325,10 @@ struct wire_fs_recall {
 struct wire_fs_call {
 	uint64_t mount; /* random, not 0: the mount's identity at each server */
 	uint64_t number; /* of the call; 1 for the first */
-	uint64_t answered; /* all calls below this number have their replies */
+	uint64_t answered; /* all calls below this number have replies, but for FS_LOCK_WAIT */
+	uint64_t late; /* a call with FS_LOCK_WAIT that has its reply, too; 0: none */
 };
-static_assert(sizeof(struct wire_fs_call) == 24, "wire_fs_call");
+static_assert(sizeof(struct wire_fs_call) == 32, "wire_fs_call");
 
 #define FS_TRANSFER_MAX (1u << 20)
 #define FS_SLOT_BYTES (FS_TRANSFER_MAX + 2 * FS_BLOCK) /* with what a write overwrites beside */

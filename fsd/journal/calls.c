@@ -9,9 +9,11 @@ struct saved_mount {
 	uint32_t calls, zero;
 };
 
+enum saved_call_flags { SAVED_WAITS = 1, SAVED_AWAITS_LOCK = 2 };
+
 struct saved_call {
 	uint64_t number;
-	uint32_t waits, length; /* bytes of the reply, which follows */
+	uint32_t flags, length; /* bytes of the reply, which follows */
 };
 
 void fsd_calls_init(struct fsd_calls *calls)
@@ -21,11 +23,16 @@ void fsd_calls_init(struct fsd_calls *calls)
 	calls->nr = 0;
 }
 
+static uint32_t *count_of(struct fsd_mount *mount, bool awaits_lock)
+{
+	return awaits_lock ? &mount->nr_waits : &mount->nr_calls;
+}
+
 static void free_call(struct fsd_call *call)
 {
 	if (call->mount) {
 		TAILQ_REMOVE(&call->mount->calls, call, entry);
-		call->mount->nr_calls--;
+		--*count_of(call->mount, call->awaits_lock);
 	}
 	free(call->reply);
 	free(call);
@@ -99,18 +106,24 @@ struct fsd_call *fsd_calls_find(const struct fsd_mount *mount, uint64_t number)
 	return call;
 }
 
-struct fsd_call *fsd_calls_add(struct fsd_mount *mount, uint64_t number)
+bool fsd_calls_is_full(const struct fsd_mount *mount, bool awaits_lock)
+{
+	return (awaits_lock ? mount->nr_waits : mount->nr_calls) == FSD_MOUNT_CALLS_MAX;
+}
+
+struct fsd_call *fsd_calls_add(struct fsd_mount *mount, uint64_t number, bool awaits_lock)
 {
 	struct fsd_call *call = NULL;
 
-	if (mount->nr_calls < FSD_MOUNT_CALLS_MAX)
+	if (!fsd_calls_is_full(mount, awaits_lock))
 		call = calloc(1, sizeof(*call));
 	if (!call)
 		return NULL;
 	call->mount = mount;
 	call->number = number;
+	call->awaits_lock = awaits_lock;
 	TAILQ_INSERT_TAIL(&mount->calls, call, entry);
-	mount->nr_calls++;
+	++*count_of(mount, awaits_lock);
 	return call;
 }
 
@@ -123,9 +136,20 @@ void fsd_calls_forget(struct fsd_mount *mount, uint64_t answered)
 	mount->answered = answered;
 	for (call = TAILQ_FIRST(&mount->calls); call; call = next) {
 		next = TAILQ_NEXT(call, entry);
-		if (call->number < answered && call->state == FSD_CALL_ANSWERED)
+		if (call->number < answered && call->state == FSD_CALL_ANSWERED &&
+		    !call->awaits_lock)
 			free_call(call);
 	}
+}
+
+bool fsd_calls_forget_late(struct fsd_mount *mount, uint64_t number)
+{
+	struct fsd_call *call = fsd_calls_find(mount, number);
+
+	if (!call || call->state != FSD_CALL_ANSWERED || !call->awaits_lock)
+		return false;
+	free_call(call);
+	return true;
 }
 
 int fsd_calls_answer(struct fsd_calls *calls, struct fsd_call *call, const void *bytes,
@@ -146,7 +170,8 @@ void fsd_calls_sent(struct fsd_calls *calls, struct fsd_call *call)
 	TAILQ_REMOVE(&calls->due, call, due);
 	call->state = FSD_CALL_ANSWERED;
 	call->to = NULL;
-	if (!call->mount || call->looks || call->number < call->mount->answered)
+	if (!call->mount || call->looks ||
+	    (call->number < call->mount->answered && !call->awaits_lock))
 		free_call(call);
 }
 
@@ -154,7 +179,8 @@ static void save_call(const struct fsd_call *call, struct fsd_bytes *state)
 {
 	const struct saved_call out = {
 		.number = call->number,
-		.waits = call->state == FSD_CALL_WAITS,
+		.flags = (call->state == FSD_CALL_WAITS ? SAVED_WAITS : 0) |
+			 (call->awaits_lock ? SAVED_AWAITS_LOCK : 0),
 		.length = (uint32_t)call->length,
 	};
 
@@ -190,18 +216,22 @@ static int load_call(struct fsd_mount *mount, struct fsd_reader *state)
 {
 	struct saved_call in;
 	struct fsd_call *call;
+	bool waits, awaits_lock;
 	const void *reply;
 
 	if (!fsd_reader_get(state, &in, sizeof(in)))
 		return -EIO;
 	reply = fsd_reader_skip(state, in.length);
-	if (!reply || (!in.waits && in.length < sizeof(struct wire_fs_reply)) ||
-	    (in.waits && in.length))
+	waits = in.flags & SAVED_WAITS;
+	awaits_lock = in.flags & SAVED_AWAITS_LOCK;
+	if (!reply || (!waits && in.length < sizeof(struct wire_fs_reply)) ||
+	    (waits && (in.length || !awaits_lock)) || fsd_calls_is_full(mount, awaits_lock) ||
+	    fsd_calls_find(mount, in.number))
 		return -EIO;
-	call = fsd_calls_add(mount, in.number);
+	call = fsd_calls_add(mount, in.number, awaits_lock);
 	if (!call)
 		return -ENOMEM;
-	call->state = in.waits ? FSD_CALL_WAITS : FSD_CALL_ANSWERED;
+	call->state = waits ? FSD_CALL_WAITS : FSD_CALL_ANSWERED;
 	call->length = in.length;
 	if (!in.length)
 		return 0;
@@ -235,8 +265,7 @@ int fsd_calls_load(struct fsd_calls *calls, struct fsd_reader *state)
 		struct saved_mount in;
 		struct fsd_mount *mount;
 
-		if (!fsd_reader_get(state, &in, sizeof(in)) || is_known(calls, &in) ||
-		    in.calls > FSD_MOUNT_CALLS_MAX)
+		if (!fsd_reader_get(state, &in, sizeof(in)) || is_known(calls, &in))
 			return -EIO;
 		mount = fsd_calls_add_mount(calls, in.id);
 		if (!mount)

@@ -9,7 +9,7 @@
 #include "fsd/image/bytes.h"
 
 #define FSD_MOUNTS_MAX 256u
-#define FSD_MOUNT_CALLS_MAX 1024u
+#define FSD_MOUNT_CALLS_MAX 1024u /* of a mount, and as many that wait for a lock */
 
 enum fsd_call_state {
 	FSD_CALL_WAITS, /* for a lock, or runs now */
@@ -23,6 +23,7 @@ enum fsd_call_state {
  * @mount: NULL: the mount has left
  * @to: where to reply; NULL: nowhere
  * @looks: changes nothing, and may run again
+ * @awaits_lock: may take long: its reply is kept until the mount names it, however many calls later
  * @status: of moving bytes; set by the host
  * @reply: @length bytes, once known
  */
@@ -32,7 +33,7 @@ struct fsd_call {
 	uint64_t number;
 	void *to;
 	enum fsd_call_state state;
-	bool looks;
+	bool looks, awaits_lock;
 	int status;
 	size_t length;
 	uint8_t *reply;
@@ -43,16 +44,16 @@ TAILQ_HEAD(fsd_call_list, fsd_call);
 /**
  * struct fsd_mount - a mount
  * @id: the mount's number
- * @answered: the replies of all calls below have arrived
+ * @answered: the replies of all calls below have arrived, but for those that await a lock
  * @client: in the server; @client_id: its number there
- * @nr_calls: in @calls
+ * @nr_calls: in @calls; @nr_waits: more that await a lock
  */
 struct fsd_mount {
 	TAILQ_ENTRY(fsd_mount) entry;
 	uint64_t id, answered, client_id;
 	struct fsd_client *client;
 	struct fsd_call_list calls;
-	uint32_t nr_calls;
+	uint32_t nr_calls, nr_waits;
 };
 
 /* @list: @nr mounts; @due: replies to send, in order */
@@ -72,9 +73,14 @@ struct fsd_mount *fsd_calls_add_mount(struct fsd_calls *calls, uint64_t id);
 void fsd_calls_remove_mount(struct fsd_calls *calls, struct fsd_mount *mount);
 
 struct fsd_call *fsd_calls_find(const struct fsd_mount *mount, uint64_t number);
-struct fsd_call *fsd_calls_add(struct fsd_mount *mount, uint64_t number);
+/* Whether a mount has as many calls as it may have. */
+bool fsd_calls_is_full(const struct fsd_mount *mount, bool awaits_lock);
+/* Return: NULL: too many, or out of memory. */
+struct fsd_call *fsd_calls_add(struct fsd_mount *mount, uint64_t number, bool awaits_lock);
 /* Frees answered calls below @answered. */
 void fsd_calls_forget(struct fsd_mount *mount, uint64_t answered);
+/* Frees an answered call that has awaited a lock. Return: whether there was one. */
+bool fsd_calls_forget_late(struct fsd_mount *mount, uint64_t number);
 
 /* Gives a call its reply. @bytes: copied. Return: 0; -ENOMEM. */
 int fsd_calls_answer(struct fsd_calls *calls, struct fsd_call *call, const void *bytes,

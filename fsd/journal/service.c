@@ -13,12 +13,15 @@
 #define RECORD_ALIGN 8
 #define META_PART 4 /* metadata in memory may take this part of a checkpoint */
 
-enum record_kind { RECORD_REQUEST = 1, RECORD_LEAVE };
+enum record_kind { RECORD_REQUEST = 1, RECORD_LEAVE, RECORD_LATE };
 
-/* An input in the log, little-endian; its message follows, and zeroes up to RECORD_ALIGN. */
+/*
+ * An input in the log, little-endian; its message follows, and zeroes up to RECORD_ALIGN. Of
+ * RECORD_LATE, @number is the call that the mount names.
+ */
 struct record {
 	uint32_t kind, length;
-	struct wire_fs_call call;
+	uint64_t mount, number, answered;
 	struct wire_fs_time now;
 	int32_t status; /* of the reply; 1: the call waited. So a wrong replay is noticed */
 	uint32_t zero;
@@ -257,6 +260,17 @@ static bool is_op(const void *message, size_t length, enum wire_fs_op op)
 	return head.op == op;
 }
 
+/* Whether the call may take as long as another holds a lock. */
+static bool awaits_lock(const void *message, size_t length)
+{
+	struct wire_fs_lock lock;
+
+	if (length < sizeof(lock) || !is_op(message, length, FS_SETLK))
+		return false;
+	memcpy(&lock, message, sizeof(lock));
+	return lock.flags & FS_LOCK_WAIT;
+}
+
 /* Return: the status of the reply; 1: the call waits. */
 static int status_of(const struct fsd_call *call)
 {
@@ -287,15 +301,15 @@ static void put_record(struct fsd_service *s, const struct record *record, const
 /* A call of the log. The reply was sent, or the mount will ask again. */
 static int replay_request(struct fsd_service *s, const struct record *record, const void *message)
 {
-	struct fsd_mount *mount = fsd_calls_mount(&s->calls, record->call.mount);
+	struct fsd_mount *mount = fsd_calls_mount(&s->calls, record->mount);
 	struct fsd_call *call;
 
 	if (!mount && is_op(message, record->length, FS_MOUNT))
-		mount = add_mount(s, record->call.mount);
-	if (!mount || fsd_calls_find(mount, record->call.number))
+		mount = add_mount(s, record->mount);
+	if (!mount || fsd_calls_find(mount, record->number))
 		return -EIO;
-	fsd_calls_forget(mount, record->call.answered);
-	call = fsd_calls_add(mount, record->call.number);
+	fsd_calls_forget(mount, record->answered);
+	call = fsd_calls_add(mount, record->number, awaits_lock(message, record->length));
 	if (!call)
 		return -ENOMEM;
 	s->now = record->now;
@@ -321,7 +335,9 @@ static int replay_record(struct fsd_service *s, struct fsd_reader *batch)
 	s->replayed++;
 	if (record.kind == RECORD_REQUEST)
 		return replay_request(s, &record, message);
-	mount = fsd_calls_mount(&s->calls, record.call.mount);
+	mount = fsd_calls_mount(&s->calls, record.mount);
+	if (mount && record.kind == RECORD_LATE)
+		return fsd_calls_forget_late(mount, record.number) ? 0 : -EIO;
 	if (record.kind != RECORD_LEAVE || !mount)
 		return -EIO;
 	leave(s, mount);
@@ -535,11 +551,27 @@ static void repeat(struct fsd_service *s, struct fsd_call *call, void *to)
 	call->to = to;
 }
 
+/* The mount has replies, and the next server must know, too. */
+static void forget_replies(struct fsd_service *s, struct fsd_mount *mount,
+			   const struct wire_fs_call *in)
+{
+	const struct record record = {
+		.kind = RECORD_LATE,
+		.mount = in->mount,
+		.number = in->late,
+	};
+
+	fsd_calls_forget(mount, in->answered);
+	if (in->late && fsd_calls_forget_late(mount, in->late))
+		put_record(s, &record, NULL);
+}
+
 /* Return: a new call; or NULL, and @to has a reply or will have one. */
 static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire_fs_call *in,
 			      const void *message, size_t length)
 {
 	struct fsd_mount *mount = fsd_calls_mount(&s->calls, in->mount);
+	bool awaits = awaits_lock(message, length);
 	struct fsd_call *call;
 
 	if (!mount && in->mount && in->number && is_op(message, length, FS_MOUNT)) {
@@ -553,21 +585,17 @@ static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire
 		refuse(s, to, mount ? -EPROTO : -ENOTCONN);
 		return NULL;
 	}
-	fsd_calls_forget(mount, in->answered);
+	forget_replies(s, mount, in);
 	call = fsd_calls_find(mount, in->number);
 	if (call) {
 		repeat(s, call, to);
 		return NULL;
 	}
-	if (in->number < mount->answered) {
-		refuse(s, to, -EALREADY);
+	if ((in->number < mount->answered && !awaits) || fsd_calls_is_full(mount, awaits)) {
+		refuse(s, to, fsd_calls_is_full(mount, awaits) ? -EAGAIN : -EALREADY);
 		return NULL;
 	}
-	if (mount->nr_calls == FSD_MOUNT_CALLS_MAX) {
-		refuse(s, to, -EAGAIN);
-		return NULL;
-	}
-	call = fsd_calls_add(mount, in->number);
+	call = fsd_calls_add(mount, in->number, awaits);
 	if (call)
 		call->to = to;
 	else
@@ -604,7 +632,7 @@ static int unmount(struct fsd_service *s, void *to, uint64_t id)
 
 int fsd_service_leave(struct fsd_service *s, uint64_t id)
 {
-	const struct record record = { .kind = RECORD_LEAVE, .call = { .mount = id } };
+	const struct record record = { .kind = RECORD_LEAVE, .mount = id };
 	int rc = finish_batch(s);
 	struct fsd_mount *mount = fsd_calls_mount(&s->calls, id);
 
@@ -621,28 +649,31 @@ int fsd_service_leave(struct fsd_service *s, uint64_t id)
 int fsd_service_request(struct fsd_service *s, void *to, const void *message, size_t length)
 {
 	struct record record = { .kind = RECORD_REQUEST };
+	struct wire_fs_call in;
 	struct fsd_call *call;
 	int rc = finish_batch(s);
 
 	if (rc)
 		return rc;
-	if (length < sizeof(record.call)) {
+	if (length < sizeof(in)) {
 		refuse(s, to, -EPROTO);
 		return count_waiting(s);
 	}
-	memcpy(&record.call, message, sizeof(record.call));
-	message = (const uint8_t *)message + sizeof(record.call);
-	record.length = (uint32_t)(length - sizeof(record.call));
+	memcpy(&in, message, sizeof(in));
+	message = (const uint8_t *)message + sizeof(in);
+	record.length = (uint32_t)(length - sizeof(in));
 	if (is_op(message, record.length, FS_UNMOUNT))
-		return unmount(s, to, record.call.mount);
-	if (is_due(s, &record.call))
+		return unmount(s, to, in.mount);
+	if (is_due(s, &in))
 		rc = fsd_service_commit(s);
 	if (rc)
 		return rc;
-	call = admit(s, to, &record.call, message, record.length);
+	call = admit(s, to, &in, message, record.length);
 	if (!call)
 		return count_waiting(s);
-	record.call.answered = call->mount->answered; /* calls that only look may have raised it */
+	record.mount = in.mount;
+	record.number = in.number;
+	record.answered = call->mount->answered; /* calls that only look may have raised it */
 	call->looks = !fsd_may_change(message, record.length);
 	s->host.wall(s->host.arg, &s->now);
 	record.now = s->now;

@@ -356,6 +356,7 @@ int link_open(struct link *link, struct mount *m, const char *where)
 	pthread_mutex_init(&link->lock, NULL);
 	pthread_cond_init(&link->changed, NULL);
 	TAILQ_INIT(&link->calls);
+	TAILQ_INIT(&link->late);
 	while (!link->id)
 		randombytes_buf(&link->id, sizeof(link->id));
 	link->map = calloc(1, sizeof(*link->map));
@@ -407,6 +408,7 @@ void link_close(struct link *link)
 		pthread_join(link->thread, NULL);
 	else
 		disconnect(link);
+	link_free_calls(link);
 	weir_pool_client_close(link->client);
 	free(link->map);
 	pthread_cond_destroy(&link->changed);

@@ -7,6 +7,9 @@
  * all calls without a reply, in order. The server gives a known call its first answer again. So the
  * mount sees a pause.
  *
+ * A call that waits for a lock may take long. So the server keeps its reply apart from those of
+ * all others, until a later call says that the reply has arrived.
+ *
  * The bytes of a read or write go through a slot of the staging area that the server lends. A
  * slot is in use until the reply. After an error nobody knows what still arrives there: the link
  * then takes another connection, and with it another staging area.
@@ -55,6 +58,7 @@ enum link_state {
  * @id: of the mount; @numbers: calls so far
  * @claim: of the server that @session leads to
  * @calls: without a reply, by number
+ * @late: that have waited for a lock, and whose replies the server keeps
  * @slots: of the staging area; @free_slots: a bit for each
  */
 struct link {
@@ -72,7 +76,7 @@ struct link {
 	uint64_t ends_ns, id, numbers, claim;
 	struct weir_session *session;
 	struct weir_region *staging;
-	struct link_call_list calls;
+	struct link_call_list calls, late;
 	unsigned int slots;
 	uint64_t free_slots;
 };
@@ -117,6 +121,8 @@ void link_begin_calls(struct link *link);
 void link_reset_calls(struct link *link);
 /* All calls end with -EIO. Without the lock. */
 void link_fail_calls(struct link *link);
+/* Frees what is left once no call is made any more. */
+void link_free_calls(struct link *link);
 /* The server does not know the mount. Without the lock. */
 void link_lose(struct link *link);
 

@@ -16,6 +16,7 @@
 /**
  * struct link_call - a call
  * @has_begun: it is on its way to the server, or back
+ * @late: the number of another call, whose reply has arrived; 0: none
  * @slot: of the staging area, or SLOT_NONE
  * @session, @staging: that it uses, while it has begun
  * @fn: NULL: nobody waits for the reply any more
@@ -25,7 +26,7 @@
 struct link_call {
 	TAILQ_ENTRY(link_call) entry;
 	struct link *link;
-	uint64_t number;
+	uint64_t number, late;
 	bool has_begun;
 	uint32_t slot;
 	struct weir_session *session;
@@ -46,6 +47,13 @@ static struct wire_fs_transfer *transfer_of(struct link_call *call)
 static bool is_write(struct link_call *call)
 {
 	return transfer_of(call)->head.op == FS_WRITE;
+}
+
+static bool awaits_lock(struct link_call *call)
+{
+	const struct wire_fs_lock *lock = (const void *)transfer_of(call);
+
+	return lock->head.op == FS_SETLK && lock->flags & FS_LOCK_WAIT;
 }
 
 static uint64_t place_of(const struct link_call *call, uint64_t offset)
@@ -74,7 +82,13 @@ static void end_call(struct link_call *call, int status, const void *reply, size
 	pthread_mutex_unlock(&link->lock);
 	if (fn)
 		fn(call->arg, status, reply, length);
-	free(call);
+	if (status || !awaits_lock(call)) {
+		free(call);
+	} else {
+		pthread_mutex_lock(&link->lock);
+		TAILQ_INSERT_TAIL(&link->late, call, entry);
+		pthread_mutex_unlock(&link->lock);
+	}
 	link_begin_calls(link);
 }
 
@@ -143,9 +157,7 @@ static void replied(void *arg, int status, const void *reply, size_t length)
 /* A request for a lock may wait for long; any other call has the session's timeout. */
 static uint64_t timeout_of(struct link_call *call)
 {
-	const struct wire_fs_lock *lock = (const void *)transfer_of(call);
-
-	return lock->head.op == FS_SETLK && lock->flags & FS_LOCK_WAIT ? UINT64_MAX : 0;
+	return awaits_lock(call) ? UINT64_MAX : 0;
 }
 
 static void send_call(struct link_call *call)
@@ -183,13 +195,26 @@ static void begin_call(struct link_call *call)
 		break_call(call);
 }
 
+/* The number below which all calls but those that wait for a lock have replies. Lock held. */
+static uint64_t first_unanswered(const struct link *link)
+{
+	struct link_call *call;
+
+	TAILQ_FOREACH(call, &link->calls, entry) {
+		if (!awaits_lock(call))
+			return call->number;
+	}
+	return link->numbers + 1;
+}
+
 /* Lock held. Return: whether the call could begin. */
 static bool prepare_call(struct link *link, struct link_call *call)
 {
 	const struct wire_fs_call head = {
 		.mount = link->id,
 		.number = call->number,
-		.answered = TAILQ_FIRST(&link->calls)->number,
+		.answered = first_unanswered(link),
+		.late = call->late,
 	};
 
 	if (call->data && !link->free_slots)
@@ -283,10 +308,20 @@ static struct link_call *new_call(struct link *link, const void *message, size_t
 	return call;
 }
 
+void link_free_calls(struct link *link)
+{
+	struct link_call *call;
+
+	while ((call = TAILQ_FIRST(&link->late))) {
+		TAILQ_REMOVE(&link->late, call, entry);
+		free(call);
+	}
+}
+
 struct link_call *link_call(struct link *link, const void *message, size_t length, void *data,
 			    weir_reply_fn *fn, void *arg)
 {
-	struct link_call *call = new_call(link, message, length, data, fn, arg);
+	struct link_call *call = new_call(link, message, length, data, fn, arg), *late;
 	bool is_lost;
 
 	if (!call)
@@ -294,8 +329,14 @@ struct link_call *link_call(struct link *link, const void *message, size_t lengt
 	pthread_mutex_lock(&link->lock);
 	call->number = ++link->numbers;
 	TAILQ_INSERT_TAIL(&link->calls, call, entry);
+	late = TAILQ_FIRST(&link->late);
+	if (late) {
+		TAILQ_REMOVE(&link->late, late, entry);
+		call->late = late->number;
+	}
 	is_lost = link->state == LINK_LOST;
 	pthread_mutex_unlock(&link->lock);
+	free(late);
 	if (is_lost)
 		link_fail_calls(link);
 	else

@@ -38,7 +38,7 @@ static void connect_to(const char *address)
 static int ask(uint64_t mount, const union wire_fs_fixed *fixed, size_t size, const char *name,
 	       struct wire_fs_attr *attr)
 {
-	const struct wire_fs_call head = { mount, ++number, number };
+	const struct wire_fs_call head = { mount, ++number, number, 0 };
 	union wire_fs_fixed first = *fixed;
 	uint8_t message[512], bytes[1024] = { 0 };
 	struct wire_fs_reply reply;

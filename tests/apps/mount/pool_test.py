@@ -24,6 +24,7 @@ CLIENT = os.path.abspath(sys.argv.pop(1))
 LEASE = 3
 PATIENCE = 90
 KEY_MOUNTS = 128
+CALLS_MAX = 1024
 
 
 class Writer(threading.Thread):
@@ -227,6 +228,23 @@ class Files(Pool):
             self.assertFalse(waiter.is_alive())
             self.assertEqual(two.read(), b"23")
         self.assertEqual(self.run_weir("pool", "volume", "rm", self.pool, "fs").returncode, 1)
+
+    def test_changes_go_on_while_a_program_awaits_a_lock(self):
+        self.begin()
+        first, second = self.mount(), self.mount()
+        path = os.path.join(first, "lock")
+        write(path, b"1")
+        with open(os.path.join(second, "lock"), "r+b", buffering=0) as one, \
+                open(path, "r+b", buffering=0) as two:
+            fcntl.lockf(one, fcntl.LOCK_EX)
+            waiter = threading.Thread(target=fcntl.lockf, args=(two, fcntl.LOCK_EX))
+            waiter.start()
+            for i in range(CALLS_MAX + 80):
+                os.chmod(path, 0o600 + i % 64)
+            self.assertTrue(waiter.is_alive())
+            fcntl.lockf(one, fcntl.LOCK_UN)
+            waiter.join(PATIENCE)
+            self.assertFalse(waiter.is_alive())
 
     def test_a_full_volume_is_no_space_left(self):
         self.begin()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Single calls of a mount: repeated, refused, without their bytes, or the last. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 
 #define BYTES (16u << 20)
 #define MOUNT 7
+#define BATCH 16u
 #define SIZE(type) sizeof(struct wire_fs_##type)
 
 static struct served served;
@@ -24,12 +26,12 @@ static uint64_t number; /* of the mount's last call */
 static struct served_call next_call(struct served_conn *conn)
 {
 	number++;
-	return (struct served_call){ .conn = conn, .head = { MOUNT, number, number } };
+	return (struct served_call){ .conn = conn, .head = { MOUNT, number, number, 0 } };
 }
 
 static int mount(uint64_t id, uint64_t its_number)
 {
-	struct served_call call = { .conn = &first, .head = { id, its_number, its_number } };
+	struct served_call call = { .conn = &first, .head = { id, its_number, its_number, 0 } };
 	const union wire_fs_fixed m = {
 		.mount = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION },
 	};
@@ -217,6 +219,92 @@ static void the_end_of_a_mount_is_in_the_log_before_its_reply(void **state)
 			 -ENOTCONN);
 }
 
+static union wire_fs_fixed lock(uint64_t ino, uint64_t owner, uint32_t type, uint32_t flags)
+{
+	return (union wire_fs_fixed){ .lock = { .head = { .op = FS_SETLK, .ino = ino },
+						.owner = owner,
+						.end = UINT64_MAX,
+						.type = type,
+						.flags = flags } };
+}
+
+static void set_lock(uint64_t ino, uint64_t owner, uint32_t type)
+{
+	const union wire_fs_fixed wanted = lock(ino, owner, type, 0);
+	struct served_call call = next_call(&first);
+
+	assert_int_equal(served_ask(&served, &call, &wanted, SIZE(lock), NULL), 0);
+}
+
+static void a_mount_goes_on_while_a_call_awaits_a_lock(void **state)
+{
+	uint64_t ino = make("f");
+	const union wire_fs_fixed wanted = lock(ino, 2, F_WRLCK, FS_LOCK_WAIT);
+	struct served_call wait, again;
+
+	(void)state;
+	set_lock(ino, 1, F_WRLCK);
+	wait = next_call(&first);
+	assert_true(served_send(&served, &wait, &wanted, SIZE(lock), NULL) > 0);
+	for (unsigned int i = 0; i < 3; i++)
+		change(ino, number + 1, FSD_MOUNT_CALLS_MAX - 1);
+	assert_int_equal(served_reopen(&served), 0);
+	change(ino, number + 1, FSD_MOUNT_CALLS_MAX - 1);
+	assert_true(wait.replies == 1 && !wait.length);
+	assert_true(served_send(&served, &wait, &wanted, SIZE(lock), NULL) >= 0);
+	assert_int_equal(wait.replies, 0);
+	set_lock(ino, 1, F_UNLCK);
+	assert_true(wait.replies == 1 && wait.length && !wait.status);
+	/* The mount did not get it. */
+	again = wait;
+	again.conn = &second;
+	assert_int_equal(served_reopen(&served), 0);
+	change(ino, number + 1, 1);
+	assert_int_equal(served_ask(&served, &again, &wanted, SIZE(lock), NULL), 0);
+	assert_int_equal(again.length, wait.length);
+	assert_memory_equal(again.reply, wait.reply, wait.length);
+}
+
+/* Each lock is granted at once. A later call says that the reply has arrived. */
+static void replies_of_locks_are_forgotten_when_the_mount_names_them(void **state)
+{
+	static struct served_call calls[2 * FSD_MOUNT_CALLS_MAX];
+	uint64_t ino = make("f");
+	const union wire_fs_fixed wanted = lock(ino, 1, F_WRLCK, FS_LOCK_WAIT);
+
+	(void)state;
+	for (unsigned int i = 0; i < 2 * FSD_MOUNT_CALLS_MAX; i++) {
+		calls[i] = next_call(&first);
+		calls[i].head.late = i < BATCH ? 0 : calls[i - BATCH].head.number;
+		assert_true(served_send(&served, &calls[i], &wanted, SIZE(lock), NULL) > 0);
+		if (i % BATCH == BATCH - 1)
+			assert_int_equal(fsd_service_commit(served.service), 0);
+	}
+	assert_int_equal(served_reopen(&served), 0);
+	assert_int_equal(size_of(ino), 0);
+}
+
+static void a_mount_has_room_for_so_many_calls_that_await_a_lock(void **state)
+{
+	static struct served_call calls[FSD_MOUNT_CALLS_MAX];
+	uint64_t ino = make("f");
+	union wire_fs_fixed wanted;
+	struct served_call more;
+
+	(void)state;
+	set_lock(ino, 1, F_WRLCK);
+	for (unsigned int i = 0; i < FSD_MOUNT_CALLS_MAX; i++) {
+		wanted = lock(ino, 2 + i, F_WRLCK, FS_LOCK_WAIT);
+		calls[i] = next_call(&first);
+		assert_true(served_send(&served, &calls[i], &wanted, SIZE(lock), NULL) > 0);
+	}
+	wanted = lock(ino, 1, F_RDLCK, FS_LOCK_WAIT);
+	more = next_call(&first);
+	assert_int_equal(served_ask(&served, &more, &wanted, SIZE(lock), NULL), -EAGAIN);
+	set_lock(ino, 1, F_UNLCK);
+	assert_true(calls[0].replies == 1 && !calls[0].status && !calls[1].replies);
+}
+
 /* Return: what loading two saved mounts of these clients returns. */
 static int load_two(uint64_t client, uint64_t other)
 {
@@ -263,6 +351,9 @@ int main(void)
 		TEST(a_write_without_its_bytes_is_in_no_log_and_no_read),
 		TEST(answered_that_jumps_back_is_the_same_for_the_next_server),
 		TEST(the_end_of_a_mount_is_in_the_log_before_its_reply),
+		TEST(a_mount_goes_on_while_a_call_awaits_a_lock),
+		TEST(replies_of_locks_are_forgotten_when_the_mount_names_them),
+		TEST(a_mount_has_room_for_so_many_calls_that_await_a_lock),
 		cmocka_unit_test(two_mounts_of_one_client_are_refused),
 		TEST(one_mount_too_many_is_told_so_and_not_that_it_is_forgotten),
 	};

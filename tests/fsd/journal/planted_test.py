@@ -15,6 +15,7 @@ from tests.support import planted  # noqa: E402
 
 SERVICE, LOG, FILE = "fsd/journal/service.c", "fsd/journal/log.c", "fsd/data/file.c"
 CHECKPOINT, TRANSFER = "fsd/journal/checkpoint.c", "fsd/data/transfer.c"
+CALLS = "fsd/journal/calls.c"
 
 # (what is wrong, the file, the line, the line with the mistake)
 BUGS = [
@@ -47,11 +48,20 @@ BUGS = [
     ("a reply says more than the volume has", SERVICE, "at.volume += s->layout.data;",
      "at.volume += s->layout.data + FS_BLOCK * (call && call->number % 64 == 63);"),
     ("a call repeated while its bytes move is not answered first", SERVICE,
-     "if (is_due(s, &record.call))\n\t\trc = fsd_service_commit(s);", ""),
+     "if (is_due(s, &in))\n\t\trc = fsd_service_commit(s);", ""),
     ("a write without its bytes is in the log", SERVICE,
      "if (call->status && !call->looks)", "if (0)"),
     ("a record has the answered calls of its message", SERVICE,
-     "record.call.answered = call->mount->answered;", ""),
+     "record.answered = call->mount->answered;", "record.answered = in.answered;"),
+    ("the reply of a lock is forgotten with others", CALLS,
+     "(call->number < call->mount->answered && !call->awaits_lock)",
+     "call->number < call->mount->answered"),
+    ("a checkpoint takes a call that awaits a lock for another", CALLS,
+     "(call->awaits_lock ? SAVED_AWAITS_LOCK : 0)",
+     "(call->state == FSD_CALL_WAITS ? SAVED_AWAITS_LOCK : 0)"),
+    ("the next server keeps replies of locks that the mount has", SERVICE,
+     "if (in->late && fsd_calls_forget_late(mount, in->late))\n\t\tput_record(",
+     "if (in->late && fsd_calls_forget_late(mount, in->late) && 0)\n\t\tput_record("),
     ("the end of a mount is answered before the log has it", SERVICE,
      "if (rc >= 0)\n\t\trc = fsd_service_commit(s);\n\tif (rc >= 0)\n\t\trefuse(",
      "if (rc >= 0)\n\t\trefuse("),

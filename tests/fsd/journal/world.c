@@ -207,7 +207,7 @@ static struct crash_call *new_call(struct crash_world *w, enum wire_fs_op op, ui
 {
 	struct crash_call *call = &w->call[w->nr_calls++];
 	uint8_t *expected = call->expected;
-	struct wire_fs_call head = { w->mount, ++w->number, w->number };
+	struct wire_fs_call head = { w->mount, ++w->number, w->number, 0 };
 	struct wire_fs_head first = { .op = (uint16_t)op, .ino = ino };
 
 	memset(call, 0, sizeof(*call));
