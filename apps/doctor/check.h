@@ -8,6 +8,7 @@
 /* device.c */
 void check_rdma_devices(struct report *report);
 void check_softnic(struct report *report);
+void check_encryption(struct report *report);
 
 /* limits.c */
 void check_locked_memory(struct report *report);

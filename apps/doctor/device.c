@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Checks for RDMA devices, and whether softnic may copy between processes. */
+/* Checks for RDMA devices, softnic's cipher, and whether softnic may copy between processes. */
 #include "apps/common/device.h"
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
+#include "softnic/control/cipher.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -92,4 +93,22 @@ void check_softnic(struct report *report)
 	report_remedy(report,
 		      "sysctl kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE "
 		      "or a newer seccomp profile");
+}
+
+void check_encryption(struct report *report)
+{
+	const char *cipher = softnic_cipher();
+
+	if (!strcmp(cipher, SOFTNIC_CIPHER_NONE)) {
+		report_add(report, "encryption", VERDICT_WARN,
+			   "no libsodium: softnic encrypts nothing, so with a key it reaches no "
+			   "other host");
+		report_remedy(report, "apt-get install libsodium23");
+		return;
+	}
+	report_add(report, "encryption", VERDICT_OK, "%s between softnics with a key, as %s",
+		   cipher,
+		   !strcmp(cipher, SOFTNIC_CIPHER_AES) ?
+			   "this CPU has AES instructions; ChaCha20-Poly1305 to a CPU without" :
+			   "this CPU has no AES instructions");
 }

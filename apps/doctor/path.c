@@ -6,8 +6,7 @@
  */
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
-#include "core/base/rng.h"
-#include "lib/base/clock.h"
+#include "apps/doctor/transfer.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,13 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <weir/donor.h>
-#include <weir/request.h>
 #include <weir/session.h>
 
 #define LENT_BYTES (64u << 20)
-#define PROOF_BYTES (16u << 20)
-#define PROOF_ROUNDS 4
-#define SMALL_ROUNDS 1000
+#define PROOF_SECONDS 5
 
 struct path_check {
 	const char *device;
@@ -34,11 +30,6 @@ struct path_check {
 	pid_t donor;
 	int from_donor, to_donor;
 };
-
-static double now_s(void)
-{
-	return (double)weir_now_ns() / 1e9;
-}
 
 /* Finds the IPv4 address in the GID table of a RoCE device. */
 static bool device_address(const char *device, char *address, size_t size)
@@ -163,97 +154,20 @@ static void stop_donor(struct path_check *path)
 	waitpid(path->donor, NULL, 0);
 }
 
-static void fill_words(uint64_t *words, size_t count, uint64_t seed)
-{
-	for (size_t i = 0; i < count; i++)
-		words[i] = weir_rng_next(&seed);
-}
-
-struct path_rates {
-	double write_mbps, read_mbps, write_us, read_us;
-};
-
-/*
- * Writes and reads back, often enough for meaningful rates. Return: 0; -EBADMSG the data differs.
- */
-static int transfer_rounds(struct weir_region *region, uint64_t *out, uint64_t *in,
-			   struct path_rates *rates)
-{
-	double start, writing = 0, reading = 0;
-	int rc = 0;
-
-	for (int round = 0; round < PROOF_ROUNDS && !rc; round++) {
-		fill_words(out, PROOF_BYTES / sizeof(*out), (uint64_t)round);
-		start = now_s();
-		rc = weir_write(region, 0, out, PROOF_BYTES);
-		writing += now_s() - start;
-		start = now_s();
-		rc = rc ? rc : weir_read(region, 0, in, PROOF_BYTES);
-		reading += now_s() - start;
-		if (!rc && memcmp(out, in, PROOF_BYTES))
-			rc = -EBADMSG;
-		if (!round) /* the first round also faults in the memory */
-			writing = reading = 0;
-	}
-	rates->write_mbps = (PROOF_ROUNDS - 1) * (double)PROOF_BYTES / writing / 1e6;
-	rates->read_mbps = (PROOF_ROUNDS - 1) * (double)PROOF_BYTES / reading / 1e6;
-
-	start = now_s();
-	for (int round = 0; round < SMALL_ROUNDS && !rc; round++)
-		rc = weir_write(region, 0, out, 4096);
-	rates->write_us = (now_s() - start) * 1e6 / SMALL_ROUNDS;
-	start = now_s();
-	for (int round = 0; round < SMALL_ROUNDS && !rc; round++)
-		rc = weir_read(region, 0, in, 4096);
-	rates->read_us = (now_s() - start) * 1e6 / SMALL_ROUNDS;
-	return rc;
-}
-
-static int prove_path(struct path_check *path, struct path_rates *rates,
-		      struct weir_session_info *info, struct weir_error *error)
-{
-	struct weir_session_options options = { .size = sizeof(options),
-						.key = path->key,
-						.device = path->device };
-	struct weir_session *session;
-	struct weir_region *region;
-	uint64_t *out = malloc(PROOF_BYTES), *in = malloc(PROOF_BYTES);
-	int rc;
-
-	snprintf(error->text, sizeof(error->text), "out of memory");
-	rc = out && in ? weir_session_open(path->address, &options, &session, error) : -ENOMEM;
-	if (rc)
-		goto free_buffers;
-	rc = weir_region_create(session, NULL, PROOF_BYTES, 0, &region, error);
-	if (rc)
-		goto close_session;
-	rc = transfer_rounds(region, out, in, rates);
-	if (rc)
-		snprintf(error->text, sizeof(error->text), "%s",
-			 rc == -EBADMSG ? "the data read differs from the data written" :
-					  weir_strerror(rc));
-	weir_session_info(session, info, sizeof(*info));
-	weir_region_close(region);
-close_session:
-	weir_session_close(session);
-free_buffers:
-	free(out);
-	free(in);
-	return rc;
-}
-
 void check_path(struct report *report, const char *device)
 {
 	struct path_check path = { .device = device };
-	struct weir_session_info info;
+	struct data_proof t = { .seconds = PROOF_SECONDS };
 	struct weir_error error = { "" };
-	struct path_rates rates = { 0 };
 	int rc = choose_address(&path, &error);
 
 	if (!rc)
 		rc = start_donor(&path, &error);
+	t.address = path.address;
+	t.device = path.device;
+	t.key = path.key;
 	if (!rc)
-		rc = prove_path(&path, &rates, &info, &error);
+		rc = transfer_prove(&t, &error);
 	stop_donor(&path);
 	weir_key_free(path.key);
 	if (rc) {
@@ -266,6 +180,6 @@ void check_path(struct report *report, const char *device)
 		report, "path", VERDICT_OK,
 		"%u MiB written and read back over %s, all equal: write %.0f MB/s, read %.0f MB/s, "
 		"4 KiB in %.1f and %.1f us",
-		PROOF_ROUNDS * (PROOF_BYTES >> 20), info.device, rates.write_mbps, rates.read_mbps,
-		rates.write_us, rates.read_us);
+		(unsigned int)(t.bytes >> 20), t.info.device, t.write_mbps, t.read_mbps, t.write_us,
+		t.read_us);
 }

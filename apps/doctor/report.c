@@ -58,27 +58,59 @@ static bool is_coloured(void)
 	return isatty(STDOUT_FILENO) && (!off || !*off) && terminal && strcmp(terminal, "dumb");
 }
 
-void report_print(const struct report *report)
+void report_measure(struct report *report, const char *name, double value)
+{
+	if (report->nr_measures == MEASURES_MAX)
+		abort();
+	report->measures[report->nr_measures++] = (struct measure){ name, value };
+}
+
+void report_progress(struct report *report, const char *now)
+{
+	if (!isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r\033[K%s ...", now);
+	report->shows_progress = true;
+}
+
+static void end_progress(struct report *report)
+{
+	if (report->shows_progress)
+		fputs("\r\033[K", stderr);
+	report->shows_progress = false;
+}
+
+static void print_finding(const struct finding *finding, bool coloured)
+{
+	printf("%s%-4s%s  %-14s  %s\n", coloured ? verdict_colours[finding->verdict] : "",
+	       verdict_names[finding->verdict], coloured ? "\033[0m" : "", finding->check,
+	       finding->text);
+	if (*finding->remedy)
+		printf("%22s%s\n", "-> ", finding->remedy);
+}
+
+void report_print_new(struct report *report)
 {
 	bool coloured = is_coloured();
 
-	for (unsigned int i = 0; i < report->count; i++) {
-		const struct finding *finding = &report->findings[i];
+	end_progress(report);
+	while (report->printed < report->count)
+		print_finding(&report->findings[report->printed++], coloured);
+	fflush(stdout);
+}
 
-		printf("%s%-4s%s  %-14s  %s\n", coloured ? verdict_colours[finding->verdict] : "",
-		       verdict_names[finding->verdict], coloured ? "\033[0m" : "", finding->check,
-		       finding->text);
-		if (*finding->remedy)
-			printf("%22s%s\n", "-> ", finding->remedy);
-	}
+void report_print(struct report *report)
+{
+	report_print_new(report);
 	printf("\n%u ok, %u warnings, %u broken\n", report_count(report, VERDICT_OK),
 	       report_count(report, VERDICT_WARN), report_count(report, VERDICT_FAIL));
 }
 
-void report_print_json(const struct report *report)
+void report_print_json(struct report *report)
 {
 	struct json json;
 
+	end_progress(report);
 	json_begin(&json, stdout);
 	json_boolean(&json, "ok", !report_count(report, VERDICT_FAIL));
 	json_open_array(&json, "checks");
@@ -94,5 +126,11 @@ void report_print_json(const struct report *report)
 		json_close(&json);
 	}
 	json_close(&json);
+	if (report->nr_measures)
+		json_open_object(&json, "measured");
+	for (unsigned int i = 0; i < report->nr_measures; i++)
+		json_double(&json, report->measures[i].name, report->measures[i].value);
+	if (report->nr_measures)
+		json_close(&json);
 	json_end(&json);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #define FINDINGS_MAX 32
+#define MEASURES_MAX 32
 
 enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL, VERDICTS };
 
@@ -16,9 +17,19 @@ struct finding {
 	char remedy[400]; /* for the user; empty if there is none */
 };
 
+/* A number, for programs. */
+struct measure {
+	const char *name;
+	double value;
+};
+
+/* @printed: findings so far on standard output; @shows_progress: a line of it is on the terminal */
 struct report {
 	struct finding findings[FINDINGS_MAX];
-	unsigned int count;
+	unsigned int count, printed;
+	struct measure measures[MEASURES_MAX];
+	unsigned int nr_measures;
+	bool shows_progress;
 };
 
 /* Adds a finding. @format: its text. */
@@ -28,8 +39,16 @@ void report_add(struct report *report, const char *check, enum verdict verdict, 
 void report_remedy(struct report *report, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-void report_print(const struct report *report);
-void report_print_json(const struct report *report);
+/* Adds a number to the JSON. @name: with its unit. */
+void report_measure(struct report *report, const char *name, double value);
+
+/* Says on a terminal what happens now, until the next finding is printed. */
+void report_progress(struct report *report, const char *now);
+/* Prints the findings that have not been printed. */
+void report_print_new(struct report *report);
+/* The same, and their numbers. */
+void report_print(struct report *report);
+void report_print_json(struct report *report);
 unsigned int report_count(const struct report *report, enum verdict verdict);
 
 #endif

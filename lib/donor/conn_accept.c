@@ -153,7 +153,7 @@ static int begin_handshake(struct weir_donor_conn *conn,
 			   const struct wire_handshake_connect *connect)
 {
 	struct weir_handshake_setup setup = {
-		.key = &conn->secret->key,
+		.key = conn->secret->key.length ? &conn->secret->key : NULL, /* no key */
 		.service.magic = connect->magic,
 		.session_id = connect->session_id,
 		.channel = connect->channel,

@@ -5,21 +5,15 @@
 
 #include "softnic/loop/loop.h"
 #include "softnic/udp/neighbor.h"
+#include "softnic/udp/question.h"
 #include "softnic/verbs/nic.h"
 
 enum {
 	NEIGHBORS = 1024,
 	PROBES = 8, /* places that one destination may have */
-	OPCODE = 0xc2, /* one of the manufacturer's */
-	VERSION = 1,
-	KIND_AT = ROCE_BTH_BYTES + 1,
-	NONCE_AT = ROCE_BTH_BYTES + 4,
-	MESSAGE_BYTES = NONCE_AT + 8,
 	QUESTIONS_MAX = 7, /* without an answer: no softnic, or none any more; at first 1.9 s */
 	DOUBLINGS_MAX = 5, /* of FIRST_WAIT_NS */
 };
-
-enum neighbor_kind { QUESTION = 1, ANSWER };
 
 #define FIRST_WAIT_NS 20000000ull /* after the first question */
 #define RENEW_NS 1000000000ull
@@ -128,24 +122,13 @@ static uint16_t port_of(const struct neighbor *n)
 	return n->is_softnic ? n->at.port : is_open(n) ? 0 : UDP_ROCE_PORT;
 }
 
-static void send_message(const struct udp_path *path, uint32_t qpn, enum neighbor_kind kind,
-			 uint64_t nonce)
+static void ask(const struct udp_path *path, uint32_t qpn, uint64_t nonce)
 {
-	const struct roce_packet head = {
-		.opcode = OPCODE,
-		.pkey = ROCE_PKEY_DEFAULT,
-		.dest_qpn = qpn,
-	};
-	uint8_t *at;
+	const struct question q = { QUESTION, qpn, nonce };
 
 	send_begin();
-	at = send_room();
-	memset(at, 0, MESSAGE_BYTES);
-	roce_packet_encode(&head, at);
-	at[ROCE_BTH_BYTES] = VERSION;
-	at[KIND_AT] = kind;
-	memcpy(at + NONCE_AT, &nonce, sizeof(nonce));
-	send_packet(path, MESSAGE_BYTES);
+	question_encode(&q, send_room(), QUESTION_BYTES_MIN);
+	send_packet(path, QUESTION_BYTES_MIN);
 	send_end();
 }
 
@@ -171,13 +154,8 @@ uint16_t neighbor_port(const struct udp_path *path, uint32_t qpn)
 	}
 	pthread_mutex_unlock(&lock);
 	if (asks)
-		send_message(&to_own, qpn, QUESTION, nonce);
+		ask(&to_own, qpn, nonce);
 	return port;
-}
-
-bool neighbor_is_message(const uint8_t *bytes, size_t size)
-{
-	return size == MESSAGE_BYTES + ROCE_ICRC_BYTES && bytes[0] == OPCODE;
 }
 
 static void take_answer(const struct udp_address *from, uint64_t nonce)
@@ -195,21 +173,37 @@ static void take_answer(const struct udp_address *from, uint64_t nonce)
 	pthread_mutex_unlock(&lock);
 }
 
-void neighbor_take(const struct udp_packet *packet)
+/* @size: without the ICRC */
+static void answer(const struct udp_packet *packet, const struct question *q, size_t size)
 {
 	const struct udp_path back = { packet->to.gid, packet->from };
-	const uint8_t *bytes = packet->bytes;
-	uint64_t nonce;
+	const struct question a = {
+		.kind = ANSWER,
+		.dest_qpn = (packet->from.port - UDP_PORT_BASE) << SOFTNIC_QP_INDEX_BITS,
+		.nonce = q->nonce,
+	};
 
-	if (packet->was_passed_on || packet->to.port != udp.port ||
-	    !udp_port_is_softnic(packet->from.port) || bytes[ROCE_BTH_BYTES] != VERSION)
+	send_begin();
+	question_encode(&a, send_room(), size);
+	if (q->kind == QUESTION_SAME_PORT && packet->to.port == UDP_ROCE_PORT)
+		send_from_roce_port(&back, size);
+	else
+		send_packet(&back, size);
+	send_end();
+}
+
+void neighbor_take(const struct udp_packet *packet)
+{
+	size_t size = packet->size - ROCE_ICRC_BYTES;
+	struct question q;
+
+	if (packet->was_passed_on || !udp_port_is_softnic(packet->from.port) ||
+	    size > ROCE_PACKET_MAX || !question_decode(&q, packet->bytes))
 		return;
-	memcpy(&nonce, bytes + NONCE_AT, sizeof(nonce));
-	if (bytes[KIND_AT] == QUESTION)
-		send_message(&back, (packet->from.port - UDP_PORT_BASE) << SOFTNIC_QP_INDEX_BITS,
-			     ANSWER, nonce);
-	else if (bytes[KIND_AT] == ANSWER)
-		take_answer(&packet->from, nonce);
+	if (q.kind != ANSWER)
+		answer(packet, &q, size);
+	else if (packet->to.port == udp.port)
+		take_answer(&packet->from, q.nonce);
 }
 
 void neighbor_refused(const struct udp_address *to)

@@ -15,6 +15,9 @@
  * A sender that forges an answer must have seen the question. A forged ICMP message moves packets
  * to port 4791 for a second, where a softnic hears them, too. An answer is as long as its question,
  * and goes to a softnic's port only.
+ *
+ * Port 4791 answers, too, whichever process hears the question. weir doctor asks it, and tries
+ * sizes of packets: probe.h.
  */
 #ifndef WEIR_SOFTNIC_UDP_NEIGHBOR_H
 #define WEIR_SOFTNIC_UDP_NEIGHBOR_H
@@ -35,11 +38,8 @@ uint16_t neighbor_port(const struct udp_path *path, uint32_t qpn);
 
 #define NEIGHBOR_WAIT_NS 200000ull
 
-/** neighbor_is_message() - does a packet claim to be a question or an answer? */
-bool neighbor_is_message(const uint8_t *bytes, size_t size);
-
 /**
- * neighbor_take() - a message came, with a right ICRC
+ * neighbor_take() - a question or an answer came, with a right ICRC: question.h
  *
  * Context: Any thread; not between send_begin() and send_end().
  */

@@ -22,6 +22,7 @@
 #include "softnic/udp/receive.h"
 #include "softnic/udp/neighbor.h"
 #include "softnic/qp_far/refused.h"
+#include "softnic/udp/question.h"
 #include "softnic/udp/send.h"
 #include "softnic/udp/socket.h"
 
@@ -149,20 +150,19 @@ static bool is_intact(const struct udp_packet *p)
 }
 
 /*
- * Handles packets that only softnics send: sealed packets, agreements on keys, and questions of
- * neighbours. They go to a softnic's own port. A sealed packet's tag covers more than the ICRC.
- * Returns whether the packet is dealt with.
+ * What only a softnic sends, to a softnic's own port; questions also to port 4791. A sealed
+ * packet's tag covers more than the ICRC. Returns whether the packet is dealt with.
  */
 static bool take_of_softnic(const struct udp_packet *p)
 {
-	if (p->to.port == UDP_ROCE_PORT)
-		return false;
-	if (seal_is_sealed(p->bytes, p->size))
-		far_input_sealed(p);
-	else if (agree_is_message(p->bytes, p->size) && is_intact(p))
-		far_input_message(p);
-	else if (neighbor_is_message(p->bytes, p->size) && is_intact(p))
+	bool at_own_port = p->to.port != UDP_ROCE_PORT;
+
+	if (question_is_message(p->bytes, p->size) && is_intact(p))
 		neighbor_take(p);
+	else if (at_own_port && seal_is_sealed(p->bytes, p->size))
+		far_input_sealed(p);
+	else if (at_own_port && agree_is_message(p->bytes, p->size) && is_intact(p))
+		far_input_message(p);
 	else
 		return false;
 	capture_packet(&p->from, &p->to, p->bytes, p->size);

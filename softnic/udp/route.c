@@ -10,11 +10,8 @@
 #include <unistd.h>
 
 #include "softnic/control/config.h"
-#include "softnic/roce/qp.h"
-#include "softnic/seal/seal.h"
+#include "softnic/udp/packet_size.h"
 #include "softnic/udp/socket.h"
-
-enum { IPV4_BYTES = 20, IPV6_BYTES = 40, UDP_BYTES = 8 };
 
 static void fill(struct sockaddr_in6 *at, const union ibv_gid *gid, uint32_t ifindex, uint16_t port)
 {
@@ -29,22 +26,6 @@ static bool is_unicast(const struct in6_addr *at)
 	if (IN6_IS_ADDR_V4MAPPED(at))
 		return !IN_MULTICAST((uint32_t)at->s6_addr[12] << 24) && at->s6_addr[12];
 	return !IN6_IS_ADDR_MULTICAST(at) && !IN6_IS_ADDR_UNSPECIFIED(at);
-}
-
-/*
- * A power of two, as the path MTUs of RoCE are; 0 if even the smallest does not fit. Sealed packets
- * are the longest, unless this end refuses to seal.
- */
-static uint32_t largest_payload(int link_mtu, bool is_ipv4)
-{
-	int extra = config_get()->value[OPTION_ENCRYPT] ? SEAL_EXTRA_BYTES : 0;
-	int room = link_mtu - (is_ipv4 ? IPV4_BYTES : IPV6_BYTES) - UDP_BYTES - ROCE_HEADERS_MAX -
-		   extra;
-	uint32_t mtu = ROCE_PAYLOAD_MAX;
-
-	while (mtu >= ROCE_MTU_MIN && (int)mtu > room)
-		mtu /= 2;
-	return mtu < ROCE_MTU_MIN ? 0 : mtu;
 }
 
 static int link_mtu(int fd, bool is_ipv4)
@@ -74,7 +55,8 @@ static bool look_up(int fd, const struct sockaddr_in6 *from, const struct sockad
 		return false;
 	memcpy(route->from.gid.raw, &found.sin6_addr, sizeof(found.sin6_addr));
 	route->from.ifindex = found.sin6_scope_id;
-	route->mtu = largest_payload(link_mtu(fd, is_ipv4), is_ipv4);
+	route->mtu = udp_payload(link_mtu(fd, is_ipv4), is_ipv4,
+				  config_get()->value[OPTION_ENCRYPT]);
 	return route->mtu && socket_is_ipv4(&route->from.gid) == is_ipv4;
 }
 

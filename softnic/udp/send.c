@@ -165,14 +165,14 @@ static bool may_continue(const struct train *t, const struct udp_path *path, siz
 	       t->iov.iov_len + size <= TRAIN_BYTES_MAX && is_same_path(&t->path, path);
 }
 
-static void fill_flow(struct roce_flow *flow, const struct udp_path *path)
+static void fill_flow(struct roce_flow *flow, const struct udp_path *path, uint16_t from_port)
 {
 	size_t at = socket_is_ipv4(&path->to.gid) ? 12 : 0;
 
 	*flow = (struct roce_flow){
 		.is_ipv6 = !at,
 		.dont_fragment = true,
-		.src_port = udp.port,
+		.src_port = from_port,
 		.dst_port = path->to.port,
 	};
 	memcpy(flow->src, path->from.raw + at, sizeof(flow->src) - at);
@@ -258,8 +258,22 @@ void send_packet(const struct udp_path *path, size_t size)
 {
 	struct roce_flow flow;
 
-	fill_flow(&flow, path);
+	fill_flow(&flow, path, udp.port);
 	send_sealed(path, roce_icrc_append(&flow, batch.bytes + batch.used, size));
+}
+
+void send_from_roce_port(const struct udp_path *path, size_t size)
+{
+	struct train t = { .path = *path, .packets = 1 };
+	uint8_t *at = batch.bytes + batch.used;
+	struct mmsghdr message;
+	struct roce_flow flow;
+
+	fill_flow(&flow, path, UDP_ROCE_PORT);
+	t.iov = (struct iovec){ at, roce_icrc_append(&flow, at, size) };
+	prepare(&t, &message);
+	if (udp.roce >= 0 && !fault_port_is_down())
+		sendmsg(udp.roce, &message.msg_hdr, MSG_DONTWAIT);
 }
 
 void send_raw(const struct udp_address *to, const void *head, size_t head_size, const void *body,

@@ -39,6 +39,9 @@ uint8_t *send_room(void);
  */
 void send_packet(const struct udp_path *path, size_t size);
 
+/** send_from_roce_port() - as send_packet(), at once, from port 4791 if it is open; no faults */
+void send_from_roce_port(const struct udp_path *path, size_t size);
+
 /** send_sealed() - as send_packet(), for a packet that needs no ICRC */
 void send_sealed(const struct udp_path *path, size_t size);
 

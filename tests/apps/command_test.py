@@ -184,7 +184,7 @@ class BadInput(unittest.TestCase):
             ("trace", "0"),
             ("trace", "-1"),
             ("trace", "1", "2"),
-            ("doctor", "please"),
+            ("doctor", "first-host", "second-host"),
             ("lend",),
             ("lend", "1"),
             ("lend", "x", "1G"),
