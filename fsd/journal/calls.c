@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "fsd/image/format.h"
+
 /* In a checkpoint, little-endian. */
 struct saved_mount {
 	uint64_t id, answered, client_id;
@@ -15,6 +17,13 @@ struct saved_call {
 	uint64_t number;
 	uint32_t flags, length; /* bytes of the reply, which follows */
 };
+
+static_assert(sizeof(struct saved_call) + FSD_CALL_REPLY_MAX + sizeof(struct image_lock) ==
+		      FSD_CALL_ROOM, "room of a call");
+/* The longest replies of requests that change something. */
+static_assert(sizeof(struct wire_fs_mounted) <= FSD_CALL_REPLY_MAX, "wire_fs_mounted");
+static_assert(sizeof(struct wire_fs_locked) <= FSD_CALL_REPLY_MAX, "wire_fs_locked");
+static_assert(sizeof(struct wire_fs_transferred) <= FSD_CALL_REPLY_MAX, "wire_fs_transferred");
 
 void fsd_calls_init(struct fsd_calls *calls)
 {

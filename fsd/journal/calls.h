@@ -11,6 +11,10 @@
 #define FSD_MOUNTS_MAX 256u
 #define FSD_MOUNT_CALLS_MAX 1024u /* of a mount, and as many that wait for a lock */
 
+/* Bytes of a call in a checkpoint, at most: itself, its reply, and the lock that it waits for. */
+#define FSD_CALL_REPLY_MAX 128u
+#define FSD_CALL_ROOM (16u + FSD_CALL_REPLY_MAX + 64u)
+
 enum fsd_call_state {
 	FSD_CALL_WAITS, /* for a lock, or runs now */
 	FSD_CALL_DUE, /* the reply waits for the commit */

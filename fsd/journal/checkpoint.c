@@ -4,13 +4,14 @@
 #include <errno.h>
 
 #define CHECKPOINT_MAGIC 0x31706366u /* "fcp1" */
+#define STATE_VERSION 2u
 #define WRITE_MAX (1u << 20) /* bytes of a write */
 
-/* @crc: of the head, with 0 here; @state_crc: of the state, from the next page on */
+/* @crc: of the head, with 0 here; @state_crc, @version: of the state, from the next page on */
 struct checkpoint_head {
 	uint32_t magic, crc;
 	uint64_t generation, salt, length;
-	uint32_t state_crc, zero;
+	uint32_t state_crc, version;
 };
 
 static uint32_t sum_head(struct checkpoint_head head)
@@ -43,6 +44,7 @@ int fsd_checkpoint_write(const struct fsd_disk *disk, const struct fsd_layout *l
 		.generation = generation,
 		.salt = salt,
 		.length = state->length,
+		.version = STATE_VERSION,
 	};
 	uint8_t page[FSD_DISK_PAGE] = { 0 };
 	int rc;
@@ -106,6 +108,8 @@ int fsd_checkpoint_read(const struct fsd_disk *disk, const struct fsd_layout *la
 	newest = &head[head[1].generation > head[0].generation];
 	if (!newest->generation)
 		return -EIO;
+	if (newest->version != STATE_VERSION)
+		return -EPROTONOSUPPORT;
 	*generation = newest->generation;
 	*salt = newest->salt;
 	return read_state(disk, layout->checkpoint[newest->generation % 2] + FSD_DISK_PAGE, newest,

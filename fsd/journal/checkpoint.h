@@ -24,8 +24,8 @@ int fsd_checkpoint_write(const struct fsd_disk *disk, const struct fsd_layout *l
 
 /*
  * Reads the newest. The caller owes a fsd_bytes_free() of @state. Return: 0; -EIO none, or
- * damaged; -ENOMEM; or of the disk. A checkpoint with a head was whole once: an older checkpoint
- * without a log is no substitute.
+ * damaged; -EPROTONOSUPPORT of another version; -ENOMEM; or of the disk. A checkpoint with a head
+ * was whole once: an older checkpoint without a log is no substitute.
  */
 int fsd_checkpoint_read(const struct fsd_disk *disk, const struct fsd_layout *layout,
 			uint64_t *generation, uint64_t *salt, struct fsd_bytes *state);

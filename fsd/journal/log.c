@@ -3,12 +3,13 @@
 
 #include <errno.h>
 
-#define LOG_MAGIC 0x3167666cu /* "lfg1" */
+#define LOG_MAGIC 0x0067666cu /* "lfg" */
 
 struct batch_head {
 	uint32_t magic, crc; /* CRC32C of head and batch, with 0 here */
 	uint64_t salt, number;
 	uint64_t length; /* of the batch */
+	uint32_t version, zero;
 };
 
 void fsd_log_begin(struct fsd_log *log, uint64_t salt)
@@ -30,6 +31,7 @@ int fsd_log_append(struct fsd_log *log, const struct fsd_bytes *batch)
 		.salt = log->salt,
 		.number = log->next,
 		.length = batch->length,
+		.version = FSD_LOG_VERSION,
 	};
 	struct fsd_bytes out = { 0 };
 	int rc;
@@ -92,6 +94,8 @@ int fsd_log_read(struct fsd_log *log, struct fsd_bytes *batch)
 		rc = read_pages(log, &pages, pages_of(&head) - FSD_DISK_PAGE);
 	if (!rc && sum(head, pages.at + sizeof(head)) != head.crc)
 		rc = -ENODATA;
+	if (!rc && head.version != FSD_LOG_VERSION)
+		rc = -EPROTONOSUPPORT;
 	if (!rc) {
 		*batch = (struct fsd_bytes){ 0 };
 		fsd_bytes_put(batch, pages.at + sizeof(head), head.length);

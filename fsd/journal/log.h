@@ -12,6 +12,12 @@
 #include "fsd/image/bytes.h"
 #include "fsd/journal/disk.h"
 
+/*
+ * Of the records, and of what they do: a server repeats those of its own version only. Raise it
+ * with any change after which the same requests could lead to another state.
+ */
+#define FSD_LOG_VERSION 2u
+
 /**
  * struct fsd_log - a log
  * @disk: where it lies, from @start on, in @bytes
@@ -34,7 +40,8 @@ int fsd_log_append(struct fsd_log *log, const struct fsd_bytes *batch);
 
 /*
  * Reads the next batch. @batch: receives its bytes; the caller owes a fsd_bytes_free(). Return: 0;
- * -ENODATA no further batch is whole; -ENOMEM; or of the disk.
+ * -ENODATA no further batch is whole; -EPROTONOSUPPORT the next is of another version; -ENOMEM; or
+ * of the disk.
  */
 int fsd_log_read(struct fsd_log *log, struct fsd_bytes *batch);
 

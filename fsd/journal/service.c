@@ -11,7 +11,8 @@
 #include "fsd/journal/log.h"
 
 #define RECORD_ALIGN 8
-#define META_PART 4 /* metadata in memory may take this part of a checkpoint */
+#define META_PART 4 /* metadata in memory may take this part of a checkpoint, */
+#define CALLS_PART 2 /* and kept replies and requests for locks this */
 
 enum record_kind { RECORD_REQUEST = 1, RECORD_LEAVE, RECORD_LATE };
 
@@ -524,6 +525,13 @@ int fsd_service_commit(struct fsd_service *s)
 	return 0;
 }
 
+int fsd_service_finish(struct fsd_service *s)
+{
+	int rc = fsd_service_commit(s);
+
+	return rc || !s->log.end ? rc : checkpoint(s);
+}
+
 static int count_waiting(const struct fsd_service *s)
 {
 	return s->batch.length || !TAILQ_EMPTY(&s->calls.due);
@@ -551,6 +559,26 @@ static void repeat(struct fsd_service *s, struct fsd_call *call, void *to)
 	call->to = to;
 }
 
+/*
+ * Whether a checkpoint has room for one more call. Half of the room is shared out to all mounts
+ * that may come, so that none can take all.
+ */
+static bool has_room(const struct fsd_service *s, const struct fsd_mount *wanted)
+{
+	uint64_t calls = s->layout.checkpoint_bytes / CALLS_PART / FSD_CALL_ROOM, common = 0;
+	uint32_t share = (uint32_t)(calls / 2 / FSD_MOUNTS_MAX);
+	const struct fsd_mount *mount;
+
+	if (wanted->nr_calls + wanted->nr_waits < share)
+		return true;
+	TAILQ_FOREACH(mount, &s->calls.list, entry) {
+		uint32_t nr = mount->nr_calls + mount->nr_waits;
+
+		common += nr > share ? nr - share : 0;
+	}
+	return common < calls / 2;
+}
+
 /* The mount has replies, and the next server must know, too. */
 static void forget_replies(struct fsd_service *s, struct fsd_mount *mount,
 			   const struct wire_fs_call *in)
@@ -571,7 +599,7 @@ static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire
 			      const void *message, size_t length)
 {
 	struct fsd_mount *mount = fsd_calls_mount(&s->calls, in->mount);
-	bool awaits = awaits_lock(message, length);
+	bool awaits = awaits_lock(message, length), is_full;
 	struct fsd_call *call;
 
 	if (!mount && in->mount && in->number && is_op(message, length, FS_MOUNT)) {
@@ -591,8 +619,10 @@ static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire
 		repeat(s, call, to);
 		return NULL;
 	}
-	if ((in->number < mount->answered && !awaits) || fsd_calls_is_full(mount, awaits)) {
-		refuse(s, to, fsd_calls_is_full(mount, awaits) ? -EAGAIN : -EALREADY);
+	is_full = fsd_calls_is_full(mount, awaits) ||
+		  (fsd_may_change(message, length) && !has_room(s, mount));
+	if (is_full || (in->number < mount->answered && !awaits)) {
+		refuse(s, to, is_full ? -EAGAIN : -EALREADY);
 		return NULL;
 	}
 	call = fsd_calls_add(mount, in->number, awaits);

@@ -64,11 +64,17 @@ struct fsd_service_host {
  * @uid, @gid: owner of a new root directory
  * @service: receives the server; the caller owes a fsd_service_close()
  *
- * Return: 0; -ENOSPC the volume is too small; -EPROTO not a file system; -EIO damaged;
- * -ENOMEM; or of the disk.
+ * Return: 0; -ENOSPC the volume is too small; -EPROTO not a file system; -EPROTONOSUPPORT the log
+ * or the checkpoint is of another version; -EIO damaged; -ENOMEM; or of the disk.
  */
 int fsd_service_open(const struct fsd_service_host *host, uint32_t uid, uint32_t gid,
 		     struct fsd_service **service);
+
+/*
+ * Leaves a checkpoint and an empty log, which the next server may read though its log has another
+ * version. Then the server must be closed. Return: as fsd_service_commit().
+ */
+int fsd_service_finish(struct fsd_service *service);
 
 /* Frees the server. Nothing is written: the next server finds all that was committed. */
 void fsd_service_close(struct fsd_service *service);

@@ -435,6 +435,10 @@ static int open_service(struct file_server *s, struct weir_error *error)
 	if (rc == -EPROTO)
 		snprintf(error->text, sizeof(error->text),
 			 "it holds something else than files of this version of weir");
+	else if (rc == -EPROTONOSUPPORT)
+		snprintf(error->text, sizeof(error->text),
+			 "another version of weir has written its log: let that version serve it, "
+			 "and stop it in order");
 	else if (rc)
 		snprintf(error->text, sizeof(error->text), "its file system: %s", strerror(-rc));
 	return rc;
@@ -528,6 +532,8 @@ static void *run(void *arg)
 
 	if (!rc) {
 		rc = serve_mounts(s);
+		if (!rc)
+			rc = fsd_service_finish(s->service);
 		say(s, rc && rc != -ESTALE ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
 		    "no longer serves files volume=%s: %s", s->name,
 		    rc == -ESTALE ? "another donor does" :

@@ -141,15 +141,23 @@ class Pool(unittest.TestCase):
                 return volume
         return None
 
-    def server(self):
-        """The donor that serves the files, once there is one."""
-        until(lambda: "server" in self.volume(), PATIENCE)
-        return self.volume()["server"]
+    def server(self, other_than=None):
+        """The donor that serves the files, once there is one, or another."""
+        found = []
+
+        def is_served():
+            found.append(self.volume().get("server"))
+            return found[-1] not in (None, other_than)
+        until(is_served, PATIENCE)
+        return found[-1]
+
+    def log_of(self, donor):
+        with open(os.path.join(self.folder, f"log-{donor}"), encoding="utf-8") as file:
+            return file.read()
 
     def address(self):
         """Of the server of files."""
-        with open(os.path.join(self.folder, f"log-{self.server()}"), encoding="utf-8") as file:
-            return file.read().rpartition(" address=")[2].split()[0]
+        return self.log_of(self.server()).rpartition(" address=")[2].split()[0]
 
     def begin(self, donors="abcd"):
         self.start(*donors)
@@ -204,7 +212,9 @@ class Files(Pool):
         os.symlink("b/c", os.path.join(place, "a/link"))
         os.setxattr(os.path.join(place, "a"), "user.x", b"value")
         self.unmount(self.mounts[0], place)
-        self.donors[self.server()].send_signal(signal.SIGTERM)
+        server = self.server()
+        self.donors[server].send_signal(signal.SIGTERM)
+        self.assertIn(" replayed=0 ", self.log_of(self.server(other_than=server)))
         place = self.mount()
         self.assertEqual(read(os.path.join(place, "a/link")), data)
         self.assertEqual(os.getxattr(os.path.join(place, "a"), "user.x"), b"value")
@@ -328,7 +338,7 @@ class Idle(Pool):
             fcntl.flock(held, fcntl.LOCK_EX)
             server = self.server()
             self.donors.pop(server).kill()
-            until(lambda: self.volume().get("server", server) != server, PATIENCE)
+            self.server(other_than=server)
             time.sleep(8 * self.lease)  # a mount that is away for six is forgotten
             with open(os.path.join(self.mount(), "held"), "rb") as other, \
                     self.assertRaises(BlockingIOError):

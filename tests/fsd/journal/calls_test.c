@@ -258,7 +258,8 @@ static void a_mount_goes_on_while_a_call_awaits_a_lock(void **state)
 	/* The mount did not get it. */
 	again = wait;
 	again.conn = &second;
-	assert_int_equal(served_reopen(&served), 0);
+	assert_int_equal(served_reopen(&served), 0); /* by the log, */
+	assert_int_equal(served_reopen(&served), 0); /* and then by the checkpoint */
 	change(ino, number + 1, 1);
 	assert_int_equal(served_ask(&served, &again, &wanted, SIZE(lock), NULL), 0);
 	assert_int_equal(again.length, wait.length);
@@ -303,6 +304,91 @@ static void a_mount_has_room_for_so_many_calls_that_await_a_lock(void **state)
 	assert_int_equal(served_ask(&served, &more, &wanted, SIZE(lock), NULL), -EAGAIN);
 	set_lock(ino, 1, F_UNLCK);
 	assert_true(calls[0].replies == 1 && !calls[0].status && !calls[1].replies);
+}
+
+/* Sends calls that wait, and changes, until the server has no room for more of this mount. */
+static void hoard(uint64_t id, uint64_t ino)
+{
+	static struct served_call calls[2 * FSD_MOUNT_CALLS_MAX];
+	unsigned int nr = 0;
+
+	for (int status = 0; !status && nr < 2 * FSD_MOUNT_CALLS_MAX; nr++) {
+		const union wire_fs_fixed wanted = lock(ino, 2 + nr, F_WRLCK, FS_LOCK_WAIT);
+		const union wire_fs_fixed set = set_mode(ino, nr % 01000);
+		struct served_call *call = &calls[nr];
+
+		*call = (struct served_call){ .conn = &first, .head = { id, 3 + nr, 1, 0 } };
+		if (nr % 2)
+			assert_true(served_send(&served, call, &set, SIZE(setattr), NULL) > 0);
+		else
+			assert_true(served_send(&served, call, &wanted, SIZE(lock), NULL) > 0);
+		status = call->replies ? call->status : 0;
+	}
+	assert_int_equal(fsd_service_commit(served.service), 0);
+	for (unsigned int i = 0; i < nr; i++)
+		assert_true(!calls[i].replies || !calls[i].status || calls[i].status == -EAGAIN);
+}
+
+/* A mount within its share finds room, whatever others have. */
+static void a_checkpoint_has_room_for_all_replies_and_requests_for_locks(void **state)
+{
+	uint64_t ino = make("f");
+
+	(void)state;
+	set_lock(ino, 1, F_WRLCK);
+	for (uint64_t id = MOUNT + 1; id < MOUNT + 9; id++) {
+		const union wire_fs_fixed open = { .open.head = { .op = FS_OPEN, .ino = ino } };
+		struct served_call call = { .conn = &first, .head = { id, 2, 1, 0 } };
+
+		assert_int_equal(mount(id, 1), 0);
+		assert_int_equal(served_ask(&served, &call, &open, SIZE(open), NULL), 0);
+		hoard(id, ino);
+	}
+	assert_int_equal(fsd_service_finish(served.service), 0);
+	assert_int_equal(served_reopen(&served), 0);
+	for (unsigned int i = 0; i < 64; i++)
+		change(ino, number + 1, 1);
+}
+
+static void a_server_that_finishes_leaves_no_log(void **state)
+{
+	struct fsd_service_info info;
+	uint64_t ino = make("f"), writes;
+
+	(void)state;
+	change(ino, number + 1, 5);
+	assert_int_equal(fsd_service_finish(served.service), 0);
+	writes = served.writes;
+	assert_int_equal(fsd_service_finish(served.service), 0); /* there is nothing to do */
+	assert_int_equal(served.writes, writes);
+	assert_int_equal(served_reopen(&served), 0);
+	fsd_service_info(served.service, &info);
+	assert_int_equal(info.replayed, 0);
+	assert_int_equal(size_of(ino), 0);
+}
+
+/* In the first batch of the log: see struct batch_head. */
+#define LOG_AT FSD_DISK_PAGE
+#define CRC_AT (LOG_AT + 4)
+#define LENGTH_AT (LOG_AT + 24)
+#define VERSION_AT (LOG_AT + 32)
+#define BATCH_AT (LOG_AT + 40)
+
+static void a_log_of_another_version_is_refused(void **state)
+{
+	uint64_t ino = make("f"), length;
+	uint32_t crc = 0, version;
+
+	(void)state;
+	change(ino, number + 1, 5);
+	memcpy(&version, served.disk + VERSION_AT, sizeof(version));
+	memcpy(&length, served.disk + LENGTH_AT, sizeof(length));
+	version++;
+	memcpy(served.disk + VERSION_AT, &version, sizeof(version));
+	memcpy(served.disk + CRC_AT, &crc, sizeof(crc));
+	crc = fsd_disk_sum(served.disk + LOG_AT, BATCH_AT - LOG_AT + length, ~0u);
+	memcpy(served.disk + CRC_AT, &crc, sizeof(crc));
+	assert_int_equal(served_reopen(&served), -EPROTONOSUPPORT);
 }
 
 /* Return: what loading two saved mounts of these clients returns. */
@@ -354,6 +440,9 @@ int main(void)
 		TEST(a_mount_goes_on_while_a_call_awaits_a_lock),
 		TEST(replies_of_locks_are_forgotten_when_the_mount_names_them),
 		TEST(a_mount_has_room_for_so_many_calls_that_await_a_lock),
+		TEST(a_checkpoint_has_room_for_all_replies_and_requests_for_locks),
+		TEST(a_server_that_finishes_leaves_no_log),
+		TEST(a_log_of_another_version_is_refused),
 		cmocka_unit_test(two_mounts_of_one_client_are_refused),
 		TEST(one_mount_too_many_is_told_so_and_not_that_it_is_forgotten),
 	};

@@ -21,6 +21,7 @@ static int disk_write(void *arg, uint64_t offset, const void *from, size_t lengt
 	struct served *s = arg;
 
 	assert_true(offset <= s->bytes && length <= s->bytes - offset);
+	s->writes++;
 	if (!s->disk_error)
 		memcpy(s->disk + offset, from, length);
 	return s->disk_error;

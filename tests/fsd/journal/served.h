@@ -38,7 +38,7 @@ struct served_move {
 /* @disk_error, @move_error: fails writes of the server, and of files' bytes; 0: none fails */
 struct served {
 	uint8_t *disk;
-	uint64_t bytes, now, random;
+	uint64_t bytes, now, random, writes;
 	int disk_error, move_error;
 	struct fsd_service *service;
 	struct served_move move[SERVED_MOVES_MAX];
