@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-suite fuzz check-wire check-canary check-distros check-vm check-kernel-debug check-pool soak
+.PHONY: help demo check check-suite fuzz check-wire check-wire-programs check-canary check-distros check-vm check-kernel-debug check-pool soak
 .PHONY: deb check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
@@ -17,6 +17,7 @@ help:
 	@echo 'make check-distros demo and check on fresh Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make check-suite only those that need no virtual machine (part of make check)'
 	@echo 'make check-wire  tests over softnic between hosts, on good and bad networks: half an hour'
+	@echo 'make check-wire-programs  many programs over softnic between hosts, and with Soft-RoCE: an hour'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make check-pool MINUTES=60 SEED=1: kill and stop the processes of a pool, and check all bytes'
 	@echo 'make check-kernel-debug  /dev/weirN on a kernel with KASAN and lockdep, built once'
@@ -103,6 +104,15 @@ check-wire:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build
 	tests/softnic/udp/suites.py $(BUILD) $(WIRE)
+
+# An hour: each program in each way, between two softnics, and with Soft-RoCE in a virtual machine.
+check-wire-programs:
+	@scripts/deps check
+	@scripts/deps vm
+	@$(MAKE) --no-print-directory build
+	@python3 tests/softnic/programs/perftest.py $(BUILD)/softnic/libweir-softnic.so --far $(BUILD)/weir \
+		--all && failed=0 || failed=1; \
+	tests/vm/vm run tests/vm/interop.py $(BUILD)/weir --all || [ $$? -eq 77 ] && exit $$failed
 
 vm-shell:
 	@scripts/deps vm

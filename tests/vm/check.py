@@ -27,6 +27,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # A guest running longer has hung. Tests have limits of their own.
 LIMIT_SECONDS = 2400
 PAIR = "two hosts"
+INTEROP = "softnic beside Soft-RoCE"
 BLOCK = "block device"
 # Tests that need the kernel modules and are not split between guests.
 STARVED = "block device without memory"
@@ -223,6 +224,8 @@ def check(build, names, of):
     pair = []
     if is_wanted(PAIR):
         pair.append(own(build, of, PAIR, "two-hosts", *([modules] if modules else [])))
+    if is_wanted(INTEROP):
+        wanted.append(own(build, of, INTEROP, "interop.py"))
     if not wanted and not pair and not report.lines:
         sys.exit(f"vm: no such test in the suite '{tests.SUITE}' of {build}: "
                  "meson test --list shows what there is")

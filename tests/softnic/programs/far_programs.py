@@ -16,6 +16,8 @@ import tempfile
 import time
 import unittest
 
+import perftest
+
 WEIR = os.path.abspath(sys.argv.pop(2))
 LIBRARY = os.path.abspath(sys.argv.pop(1))
 NAME = f"far{os.getpid()}"
@@ -83,15 +85,10 @@ class Hosts(unittest.TestCase):
              *command.split()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         return self.processes[-1]
 
-    def listens(self, port):
-        sockets = net("run", "h1", "--", "cat", "/proc/net/unix").stdout.splitlines()
-        return any(line.split()[3] == "00010000" and line.endswith(f"-{port}")
-                   and "@weir-softnic-cm-" in line for line in sockets)
-
     def serve(self, command):
         server = self.launch("h1", command)
         deadline = time.monotonic() + PATIENCE_S
-        while not self.listens(self.port):
+        while not perftest.listens(server, self.port):
             self.assertIsNone(server.poll(), "the server ended before it listened")
             self.assertLess(time.monotonic(), deadline, "the server does not listen")
         return server
@@ -161,6 +158,33 @@ class Programs(Hosts):
 
     def test_ib_send_lat(self):
         self.pair("ib_send_lat -R -p {port} -n 200", f"ib_send_lat -R -p {{port}} -n 200 {IPV4}")
+
+    def pingpong(self, words):
+        """Both ends compare bytes. GID 1 is the host's IPv4 address."""
+        words = f"{words} -p {{port}} -g 1 -c -n 200"
+        self.pair(words, f"{words} {IPV4}")
+
+    def test_ibv_rc_pingpong(self):
+        self.pingpong("ibv_rc_pingpong")
+
+    def test_ibv_rc_pingpong_by_events(self):
+        self.pingpong("ibv_rc_pingpong -e")
+
+    def test_ibv_uc_pingpong(self):
+        self.pingpong("ibv_uc_pingpong")
+
+    def test_ibv_ud_pingpong(self):
+        self.pingpong("ibv_ud_pingpong -s 1024")
+
+    def test_ibv_srq_pingpong(self):
+        self.pingpong("ibv_srq_pingpong -q 4")
+
+    def test_qperf(self):
+        """Without its verb tests over UC, which report lost messages as well as arrived ones."""
+        self.serve("qperf -lp {port}")
+        self.succeed(self.launch(
+            "h2", f"qperf -lp {{port}} -t 1 -cm 1 {IPV4} rc_bw rc_lat rc_rdma_write_bw "
+            "rc_rdma_read_lat uc_bw ud_lat ver_rc_fetch_add ver_rc_compare_swap quit"))
 
 
 class Refusals(Hosts):
