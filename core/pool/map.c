@@ -292,6 +292,18 @@ static bool is_reported(const struct weir_pool_map *map, uint16_t donor, uint64_
 	return donor < map->nr_donors && map->donor[donor].failed == incarnation;
 }
 
+static bool is_reported_now(const struct weir_pool_map *map, uint16_t donor)
+{
+	return donor < map->nr_donors && map->donor[donor].incarnation &&
+	       is_reported(map, donor, map->donor[donor].incarnation);
+}
+
+bool weir_pool_map_may_lead(const struct weir_pool_map *map, uint16_t donor)
+{
+	return !map->leader_stored ||
+	       (is_reported_now(map, map->leader) && !is_reported_now(map, donor));
+}
+
 bool weir_pool_map_is_outcast(const struct weir_pool_map *map, uint16_t donor,
 			      uint64_t incarnation)
 {

@@ -307,6 +307,13 @@ bool weir_pool_group_is_whole(const struct weir_pool_group *group);
 uint16_t weir_pool_map_count_donors(const struct weir_pool_map *map);
 uint16_t weir_pool_map_count_domains(const struct weir_pool_map *map);
 
+/*
+ * Return: whether a donor may take the leader's key, as the map shows it: nobody leads, or the
+ * leader's incarnation is reported as failed, and the donor's is not. A leader that was reported by
+ * mistake makes no further change: each needs the key as the leader has put it.
+ */
+bool weir_pool_map_may_lead(const struct weir_pool_map *map, uint16_t donor);
+
 /* Return: whether an incarnation is OUT of a group, or reported as failed. */
 bool weir_pool_map_is_outcast(const struct weir_pool_map *map, uint16_t donor,
 			      uint64_t incarnation);

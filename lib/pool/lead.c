@@ -63,15 +63,17 @@ static int put_op(const struct weir_pool_lead *lead, struct weir_pool_client *cl
 	return rc;
 }
 
-/* Competes for the leader's key, once nobody has it. */
+/* Competes for the leader's key: a put of another donor, or of the leader, ends the try. */
 static int campaign(struct weir_pool_client *client, struct weir_pool_map *map, const char *name,
 		    uint64_t lease, struct weir_error *error)
 {
-	struct weir_pool_put put = { .key = "leader", .lease = lease };
+	struct weir_pool_put put = { .key = "leader",
+				     .lease = lease,
+				     .expected = map->leader_stored };
 	char *value;
 	int rc;
 
-	if (map->leader_stored)
+	if (!weir_pool_map_may_lead(map, weir_pool_map_donor(map, name)))
 		return 0;
 	value = weir_pool_codec_leader(name);
 	put.value = value;

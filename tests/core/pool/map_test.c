@@ -258,6 +258,27 @@ static void an_opening_waits_for_members_that_may_serve(void **state)
 	}
 }
 
+static void a_reported_leader_gives_way_to_a_donor_that_is_not(void **state)
+{
+	(void)state;
+	assert_true(weir_pool_map_may_lead(map, WEIR_POOL_NO_DONOR));
+	map->leader = weir_pool_map_add_donor(map, "a");
+	map->leader_stored = 1;
+	weir_pool_map_add_donor(map, "b");
+	map->donor[1].incarnation = 7;
+	assert_false(weir_pool_map_may_lead(map, 1));
+	map->donor[0].incarnation = 5;
+	map->donor[0].failed = 4;
+	assert_false(weir_pool_map_may_lead(map, 1));
+	map->donor[0].failed = 5;
+	assert_false(weir_pool_map_may_lead(map, 0));
+	assert_true(weir_pool_map_may_lead(map, 1));
+	map->donor[1].failed = 7;
+	assert_false(weir_pool_map_may_lead(map, 1));
+	map->leader_stored = 0;
+	assert_true(weir_pool_map_may_lead(map, 1));
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -273,6 +294,7 @@ int main(void)
 		TEST(an_incarnation_restarts_when_out_and_serving_nowhere),
 		TEST(a_member_is_present_as_one_incarnation),
 		TEST(an_opening_waits_for_members_that_may_serve),
+		TEST(a_reported_leader_gives_way_to_a_donor_that_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

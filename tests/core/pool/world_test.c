@@ -100,7 +100,7 @@ struct pool_world {
 /* Of all worlds: what must have happened for the test to mean something. */
 static struct {
 	uint32_t writes, lost, renewed, promoted, drained, refused, rebuilt, fenced, taken_over,
-		moved;
+		moved, deposed;
 } counts;
 
 static uint32_t below(struct pool_world *w, uint32_t n)
@@ -252,19 +252,31 @@ static bool put(struct pool_world *w, const struct pool_leader *l, const struct 
 	return true;
 }
 
+/* Takes the leader's key by a map of any age, if the key is as that map has it. */
+static void campaign(struct pool_world *w, struct pool_leader *l)
+{
+	uint16_t self = (uint16_t)(l - w->leader);
+
+	if (!weir_pool_map_may_lead(&l->map, self) ||
+	    l->map.leader_stored != w->truth.leader_stored)
+		return;
+	counts.deposed += w->truth.leader_stored != 0;
+	w->truth.leader = self;
+	w->truth.leader_stored = l->token = ++w->truth.revision;
+	copy_map(w, &l->map);
+	weir_pool_coordinator_begin(&l->c, LEASE_MS, w->now_ns);
+}
+
+/* The first donors run a coordinator each, which may be stopped for any time. */
 static void lead(struct pool_world *w, struct pool_leader *l)
 {
 	struct weir_pool_op op;
 
-	if (!w->truth.leader_stored) {
-		w->truth.leader_stored = l->token = ++w->truth.revision;
-		copy_map(w, &l->map);
-		weir_pool_coordinator_begin(&l->c, LEASE_MS, w->now_ns);
-	}
-	if (!l->token)
-		return;
 	if (!below(w, 3))
 		copy_map(w, &l->map);
+	campaign(w, l);
+	if (!l->token)
+		return;
 	for (uint32_t i = below(w, 4); i > 0; i--) {
 		if (!weir_pool_coordinator_next(&l->c, &l->map, w->now_ns, 1, &op))
 			return;
@@ -746,6 +758,7 @@ static void a_pool_keeps_what_was_written(void **state)
 	assert_true(counts.rebuilt > WORLDS);
 	assert_true(counts.fenced > 0);
 	assert_true(counts.taken_over > WORLDS / 4);
+	assert_true(counts.deposed > WORLDS / 8);
 }
 
 static bool finds(struct pool_world *w, enum mistake mistake)

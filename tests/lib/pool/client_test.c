@@ -7,6 +7,7 @@
 
 #include "lib/pool/client.h"
 #include "lib/pool/codec.h"
+#include "lib/pool/lead.h"
 
 static char folder[] = "/tmp/weir-pool-client-XXXXXX";
 static char where[128];
@@ -334,6 +335,41 @@ static void a_name_stands_for_a_place(void **state)
 	unsetenv("WEIR_POOLS");
 }
 
+static int lead(struct weir_pool_lead *lead, const char *name, uint64_t lease)
+{
+	unsigned int changes;
+	int rc = weir_pool_client_read(client, map, NULL);
+
+	return rc ? rc : weir_pool_lead_run(lead, client, map, name, lease, false, &changes, NULL);
+}
+
+static void a_leader_that_is_reported_gives_way(void **state)
+{
+	struct weir_pool_lead *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
+	uint64_t lease_a, lease_b;
+
+	(void)state;
+	put_pool();
+	put_donors();
+	assert_int_equal(weir_pool_store_grant(store, 60000, &lease_a, NULL), 0);
+	assert_int_equal(weir_pool_store_grant(store, 60000, &lease_b, NULL), 0);
+	assert_int_equal(lead(a, "a", lease_a), 0);
+	assert_int_equal(lead(b, "b", lease_b), 0);
+	assert_true(a->token && !b->token);
+	assert_int_equal(weir_pool_client_report_failed(client, "a", 0xff00000000000001, NULL), 0);
+	assert_int_equal(lead(b, "b", lease_b), 0);
+	assert_true(b->token);
+	assert_int_equal(lead(a, "a", lease_a), 0);
+	assert_false(a->token);
+	/* The end of the first leader's lease changes nothing. */
+	assert_int_equal(weir_pool_store_revoke(store, lease_a, NULL), 0);
+	assert_int_equal(weir_pool_client_read(client, map, NULL), 0);
+	assert_int_equal(map->leader, weir_pool_map_donor(map, "b"));
+	assert_int_equal(map->leader_stored, b->token);
+	free(a);
+	free(b);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -347,6 +383,7 @@ int main(void)
 		TEST(a_donor_that_rebuilds_gives_way_to_a_client),
 		TEST(a_volume_waits_for_its_groups),
 		TEST(a_failed_donor_is_reported_once),
+		TEST(a_leader_that_is_reported_gives_way),
 		TEST(reports_of_synced_members_are_counted_by_volume),
 		TEST(a_name_stands_for_a_place),
 	};

@@ -248,6 +248,27 @@ static void a_lease_that_is_kept_lasts(void **state)
 	weir_pool_store_close(store);
 }
 
+static void a_key_belongs_to_the_lease_of_its_last_put(void **state)
+{
+	struct weir_pool_store *store = store_suite_open(place());
+	struct weir_pool_put put = { .key = "leader", .value = "a",
+				     .expected = WEIR_POOL_ANY_VERSION };
+	uint64_t first;
+
+	(void)state;
+	assert_int_equal(weir_pool_store_grant(store, 10 * TTL_MS, &first, NULL), 0);
+	put.lease = first;
+	assert_int_equal(weir_pool_store_put(store, &put, NULL, NULL), 0);
+	assert_int_equal(weir_pool_store_grant(store, 10 * TTL_MS, &put.lease, NULL), 0);
+	put.value = "b";
+	assert_int_equal(weir_pool_store_put(store, &put, NULL, NULL), 0);
+	assert_int_equal(weir_pool_store_revoke(store, first, NULL), 0);
+	assert_value(store, "leader", "b");
+	assert_int_equal(weir_pool_store_revoke(store, put.lease, NULL), 0);
+	assert_value(store, "leader", NULL);
+	weir_pool_store_close(store);
+}
+
 static void a_wait_ends_with_a_change_or_its_time(void **state)
 {
 	struct weir_pool_store *store = store_suite_open(place());
@@ -367,6 +388,7 @@ int store_suite_run(store_suite_place_fn *fresh_place)
 		cmocka_unit_test(pools_do_not_see_each_other),
 		cmocka_unit_test(a_key_ends_with_its_lease),
 		cmocka_unit_test(a_lease_that_is_kept_lasts),
+		cmocka_unit_test(a_key_belongs_to_the_lease_of_its_last_put),
 		cmocka_unit_test(a_wait_ends_with_a_change_or_its_time),
 		cmocka_unit_test(a_change_by_another_wakes_a_waiter),
 		cmocka_unit_test(the_end_of_a_lease_wakes_a_waiter),
