@@ -94,16 +94,23 @@ static bool any_session(const struct weir_volume *v)
 	return any;
 }
 
+/* Whether the donor's host has said that the incarnation is not there. */
+static bool is_gone(const struct weir_volume_target *target)
+{
+	return target->connect_status == -ECONNREFUSED || target->connect_status == -ESTALE;
+}
+
 /*
- * A donor that could not be connected for a while is reported, if another could. A donor that
- * refuses the key is not at fault.
+ * A donor that is gone, or could not be connected for a while, is reported, if another could be
+ * connected. A donor that refuses the key is not at fault.
  */
 static void check_absence(struct weir_volume *v, struct weir_volume_target *target)
 {
 	bool is_late = weir_now_ns() > weir_after_ns(target->since_ns, v->options.timeout_ns);
 
 	weir_volume_lock(v);
-	if (is_late && any_session(v) && target->connect_status != -EKEYREJECTED)
+	if ((is_late || is_gone(target)) && any_session(v) &&
+	    target->connect_status != -EKEYREJECTED)
 		target->is_failed = true;
 	weir_volume_unlock(v);
 }

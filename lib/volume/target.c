@@ -49,9 +49,10 @@ static bool begin_joining(struct weir_volume_target *target)
 static bool end_joining(struct weir_volume_target *target, struct weir_session *session, int status)
 {
 	struct weir_volume *v = target->volume;
-	bool is_wanted;
+	bool is_wanted, is_news;
 
 	weir_volume_lock(v);
+	is_news = target->connect_status != status;
 	is_wanted = target->is_joining && session;
 	if (is_wanted) {
 		target->fresh = session;
@@ -60,7 +61,7 @@ static bool end_joining(struct weir_volume_target *target, struct weir_session *
 	target->is_connecting = false;
 	target->connect_status = status;
 	weir_volume_unlock(v);
-	if (is_wanted)
+	if (is_wanted || is_news)
 		weir_volume_kick(v);
 	return is_wanted;
 }
