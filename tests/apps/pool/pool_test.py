@@ -51,6 +51,8 @@ class Etcd:
 
 
 class World(unittest.TestCase):
+    lease = LEASE
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="weir-pool-")
         self.addCleanup(shutil.rmtree, self.folder, True)
@@ -66,7 +68,7 @@ class World(unittest.TestCase):
         self.until(lambda: not self.create().returncode)
 
     def create(self):
-        return self.weir("create", "--lease", str(LEASE), "--replace-after", "600",
+        return self.weir("create", "--lease", str(self.lease), "--replace-after", "600",
                          "--groups", str(GROUPS), self.pool)
 
     def until(self, holds):
@@ -102,6 +104,14 @@ class World(unittest.TestCase):
             process, line = self.start(name)
             self.assertTrue(line.startswith("ready "), self.log(name))
             self.donors[name] = (process, line.split()[1])
+
+    def bytes_of(self, name):
+        with open(f"{self.folder}/{name}", "rb") as file:
+            return file.read()
+
+    def move(self, what, *args, **more):
+        return subprocess.run([WEIR, "pool", "volume", what, "--device", "softnic", *args],
+                              capture_output=True, timeout=PATIENCE, **more)
 
     def log(self, name):
         with open(os.path.join(self.folder, f"log-{name}"), encoding="utf-8") as file:
@@ -238,14 +248,6 @@ class Life(World):
         self.assertTrue(self.ask("volume", "rm", self.pool, "v")["removed"])
         self.assertEqual(self.ask("volume", "list", self.pool)["volumes"], [])
 
-    def bytes_of(self, name):
-        with open(f"{self.folder}/{name}", "rb") as file:
-            return file.read()
-
-    def move(self, what, *args, **more):
-        return subprocess.run([WEIR, "pool", "volume", what, "--device", "softnic", *args],
-                              capture_output=True, timeout=PATIENCE, **more)
-
     def test_bytes_go_into_a_volume_and_come_back_without_a_donor(self):
         self.begin("abc")
         self.ask("volume", "create", "--extent", "256K", self.pool, "v", "6M")
@@ -367,6 +369,25 @@ class Life(World):
         self.assertEqual(child.returncode, 1)
         self.assertIn(b"stopped", said)
         self.until(lambda: not self.ask("volume", "list", self.pool)["volumes"][0]["open"])
+
+
+class LongLease(World):
+    """No lease ends during a test."""
+
+    lease = 10 * PATIENCE
+
+    def test_a_volume_opens_although_the_coordinator_was_killed(self):
+        self.begin("abc")
+        self.ask("volume", "create", "--extent", "256K", self.pool, "v", "4M")
+        data = os.urandom(4 << 20)
+        self.until(lambda: not self.move("import", self.pool, "v", input=data).returncode)
+        first = self.ask("status", self.pool)["coordinator"]
+        process = self.donors.pop(first)[0]
+        process.kill()
+        process.wait()
+        done = self.move("export", self.pool, "v")
+        self.assertEqual((done.returncode, done.stdout == data), (0, True), done.stderr)
+        self.assertIn(self.ask("status", self.pool)["coordinator"], self.donors)
 
 
 class Refusals(World):
