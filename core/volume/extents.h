@@ -94,6 +94,7 @@ struct weir_replica {
  * @nr_local: bits set in @local
  * @live: pages other than NOTHING: written, successfully or not
  * @thin: all pages discarded, and nothing written since
+ * @is_wanted: a request waits until its copies are equal
  * @donors: a bit for each donor that may hold it, such as the members of its group; 0: any donor
  * @phase: 0 or 1; flips when a copy opens a window
  * @writes: writes in progress, by the phase in which they began
@@ -105,7 +106,7 @@ struct weir_extent {
 	uint32_t nr_local;
 	uint32_t live;
 	uint64_t donors;
-	bool thin;
+	bool thin, is_wanted;
 	uint8_t phase;
 	uint32_t writes[2];
 };
@@ -459,6 +460,9 @@ struct weir_extents_copy_step {
 	uint32_t extent;
 	uint32_t page, pages, offset;
 };
+
+/* The extent's copies are filled before those of others that nobody waits for. */
+void weir_extents_want(struct weir_extents *v, uint32_t extent);
 
 /*
  * Gets the next step. After a read or a write the host owes a weir_extents_resync_done() before the

@@ -39,26 +39,41 @@ static void open_window(struct weir_extents *v)
 	v->extent[copy->extent].phase ^= 1;
 }
 
+void weir_extents_want(struct weir_extents *v, uint32_t extent)
+{
+	v->extent[extent].is_wanted = true;
+}
+
 /*
- * Chooses an extent to fill. Return: COPY_READ if chosen; COPY_WAIT if one will be ready later;
- * COPY_NOTHING.
+ * Chooses an extent to fill: the first that is wanted, or else the first. Return: COPY_READ if
+ * chosen; COPY_WAIT if one will be ready later; COPY_NOTHING.
  */
 static enum weir_extents_copy_op choose_extent(struct weir_extents *v)
 {
 	enum weir_extents_copy_op what = WEIR_EXTENTS_COPY_NOTHING;
+	uint32_t best = v->nr_extents;
 
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		uint8_t target = find_replica(v, i, WEIR_REPLICA_FILLING);
+		const struct weir_extent *e = &v->extent[i];
 
-		if (target == v->slots || !has_source(v, i))
+		if (find_replica(v, i, WEIR_REPLICA_FILLING) == v->slots || !has_source(v, i))
 			continue;
-		what = WEIR_EXTENTS_COPY_WAIT;
-		if (v->extent[i].writes[!v->extent[i].phase])
-			continue; /* of a copy that was aborted */
-		v->copy = (struct weir_extents_resync){ .extent = i, .target = target };
-		open_window(v);
-		return WEIR_EXTENTS_COPY_READ;
+		if (what == WEIR_EXTENTS_COPY_NOTHING)
+			what = WEIR_EXTENTS_COPY_WAIT;
+		if (e->writes[!e->phase] || (best < v->nr_extents && !e->is_wanted))
+			continue; /* writes: of a copy that was aborted */
+		what = WEIR_EXTENTS_COPY_READ;
+		best = i;
+		if (e->is_wanted)
+			break;
 	}
+	if (what != WEIR_EXTENTS_COPY_READ)
+		return what;
+	v->extent[best].is_wanted = false; /* who waits still asks again */
+	v->copy = (struct weir_extents_resync){
+		.extent = best, .target = find_replica(v, best, WEIR_REPLICA_FILLING)
+	};
+	open_window(v);
 	return what;
 }
 

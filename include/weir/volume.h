@@ -36,7 +36,8 @@
  *	- One client has it open. The pool holds the claim by a lease. Its donors refuse a client of
  *	  an earlier claim: no late write of that client lands after the next opening.
  *	- Opening makes all copies equal: the last client may have died during writes. This
- *	  reads and writes each copy but one, so it takes time with the size.
+ *	  reads and writes each copy but one, in the background. A request waits for its extents
+ *	  only, and these come first.
  *	- The map of the pool decides which copies serve. The client reports a donor that fails. A
  *	  write that missed a copy ends when the map shows that copy as out, or when a later try has
  *	  succeeded there. So a request waits while the pool waits for a donor.

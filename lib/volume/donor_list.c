@@ -38,6 +38,14 @@ static enum weir_volume_fate fate_of_copy(struct weir_volume *v, uint32_t extent
 	return WEIR_VOLUME_IS_OUT;
 }
 
+/* No earlier client has left copies. */
+static bool is_equal(struct weir_volume *v, uint32_t extent)
+{
+	(void)v;
+	(void)extent;
+	return true;
+}
+
 static bool may_come(struct weir_volume *v, uint32_t extent)
 {
 	return !weir_extents_is_lost(&v->core, extent);
@@ -67,6 +75,7 @@ static bool is_certain(struct weir_volume *v, uint64_t since_ns)
 const struct weir_volume_layout weir_volume_donor_list = {
 	.maintain = maintain,
 	.fate_of_copy = fate_of_copy,
+	.is_equal = is_equal,
 	.may_come = may_come,
 	.suspect = suspect,
 	.is_certain = is_certain,

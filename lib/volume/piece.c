@@ -97,6 +97,17 @@ static bool is_blank(const struct weir_volume_piece *piece, uint32_t page)
 	       weir_extents_is_blank(&v->core, piece->extent, page, piece->count);
 }
 
+/* Whether the copies are equal. If not, they are made equal before others. */
+static bool is_usable(const struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+	bool is_equal = v->layout->is_equal(v, piece->extent);
+
+	if (!is_equal)
+		weir_extents_want(&v->core, piece->extent);
+	return is_equal;
+}
+
 /* Reads from a copy not yet tried. Return: 0: under way; BLANK; or an errno. */
 static int push_read(struct weir_volume_piece *piece)
 {
@@ -106,6 +117,8 @@ static int push_read(struct weir_volume_piece *piece)
 
 	if (is_blank(piece, page))
 		return BLANK;
+	if (!is_usable(piece))
+		return -EIO;
 	while (!weir_extents_read(&v->core, piece->extent, piece->tried, &piece->slot)) {
 		weir_extents_expect(&v->core, piece->extent, page, piece->count,
 				    piece->sums + piece->at);
@@ -179,13 +192,14 @@ static int push_write(struct weir_volume_piece *piece)
 }
 
 /* Memory for the extent; the core may take that of an idle extent. */
-static int provide_memory(struct weir_volume *v, uint32_t extent)
+static int provide_memory(const struct weir_volume_piece *piece)
 {
-	uint32_t from;
+	struct weir_volume *v = piece->request->volume;
+	uint32_t extent = piece->extent, from;
 	int rc;
 
 	if (v->layout->is_mapped) {
-		if (weir_extents_count_valid(&v->core, extent))
+		if (is_usable(piece) && weir_extents_count_valid(&v->core, extent))
 			return 0;
 		return v->layout->may_come(v, extent) ? -EAGAIN : -EIO;
 	}
@@ -220,7 +234,8 @@ static void wait_for_memory(struct weir_volume_piece *piece)
 					    UINT64_MAX :
 					    weir_after_ns(weir_now_ns(), v->options.timeout_ns);
 	wait_for(piece, WEIR_VOLUME_WAIT_START);
-	weir_volume_kick(v);
+	if (is_usable(piece))
+		weir_volume_kick(v);
 }
 
 /* Why no piece may start; 0: it may. */
@@ -233,7 +248,7 @@ static int refusal(const struct weir_volume *v)
 static int start_write(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
-	int rc = v->status ? v->status : provide_memory(v, piece->extent);
+	int rc = v->status ? v->status : provide_memory(piece);
 
 	if (rc != -EAGAIN)
 		return rc ? rc : push_write(piece);
@@ -347,10 +362,13 @@ static void try_read(struct weir_volume_piece *piece)
 	int rc = v->status ? v->status : push_read(piece);
 
 	if (rc < 0 && may_read_later(piece, rc)) {
+		bool is_soon = !is_usable(piece); /* the resync resumes it */
+
 		piece->tried = 0;
-		piece->retry_ns = weir_now_ns() + RETRY_NS;
+		piece->retry_ns = is_soon ? 0 : weir_now_ns() + RETRY_NS;
 		wait_for(piece, WEIR_VOLUME_WAIT_READ);
-		weir_volume_kick(v);
+		if (!is_soon)
+			weir_volume_kick(v);
 		return;
 	}
 	if (rc < 0 && piece->is_wrong && !v->status)

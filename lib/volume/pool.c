@@ -280,6 +280,7 @@ static bool is_certain(struct weir_volume *v, uint64_t since_ns)
 const struct weir_volume_layout weir_volume_mapped = {
 	.maintain = maintain,
 	.fate_of_copy = fate_of_copy,
+	.is_equal = weir_volume_pool_is_equal,
 	.may_come = may_come,
 	.suspect = suspect,
 	.is_certain = is_certain,
@@ -375,9 +376,10 @@ static int lay_out(struct weir_volume *v, struct weir_error *error)
 		v->core.is_mapped = true;
 		p->group = calloc(v->core.nr_extents, sizeof(*p->group));
 		p->found = calloc(v->core.nr_extents, sizeof(*p->found));
+		p->equal = calloc(v->core.nr_extents, sizeof(*p->equal));
 		p->joined = calloc((size_t)v->core.nr_extents * v->core.slots, sizeof(*p->joined));
 	}
-	if (rc || !p->group || !p->found || !p->joined)
+	if (rc || !p->group || !p->found || !p->equal || !p->joined)
 		return weir_error_set(error, rc ? rc : -ENOMEM,
 				      "no memory for a volume of %llu bytes",
 				      (unsigned long long)v->bytes);
@@ -507,6 +509,7 @@ void weir_volume_pool_close(struct weir_volume *v)
 	free(p->scratch);
 	free(p->group);
 	free(p->found);
+	free(p->equal);
 	free(p->joined);
 	free(p);
 }

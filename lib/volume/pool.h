@@ -11,12 +11,12 @@
  * each serving member has each completed write, and the next client may read any of them.
  *
  * Opening. The last client may have died during writes, so that serving copies differ in pages
- * whose writes never completed. Before the first request, one serving copy of each extent is
- * chosen, and all others are filled from it. Then all reads agree. If the chosen donor dies
- * meanwhile, another serving copy is chosen: no request has seen the first. A syncing member that
- * the pool may promote without asking this client counts as serving: see
- * weir_pool_map_may_serve(). Other syncing
- * members are filled beside the requests.
+ * whose writes never completed. One serving copy of each extent is chosen, and all others are
+ * filled from it. Requests of an extent wait until its copies are equal: then all reads agree.
+ * Extents that requests wait for come first, so an opening does not take longer for a large volume.
+ * If the chosen donor dies meanwhile, another serving copy is chosen: no request has seen the
+ * first. A syncing member that the pool may promote without asking this client counts as serving:
+ * see weir_pool_map_may_serve(). Requests do not wait for other syncing members.
  *
  * Rebuilding. A donor opens a volume that no client has, fills its own syncing members, reports
  * them, and closes the volume. Nothing changes the serving copies meanwhile: each has all completed
@@ -51,11 +51,12 @@
  * @group: of each extent
  * @joined: of the member that each copy belongs to, by extent and slot
  * @found: for each extent, a bit for each copy whose memory existed, or may have
+ * @equal: for each extent, whether its copies are equal, as @nr_equal are; guarded by the lock
  * @ready: the syncing member, by @joined, that has all data; by group and shard; guarded by the
  *	lock
  * @reported: the part of @ready that the pool knows; of the watching thread
- * @is_open: requests may come; @is_rebuilt: the pool knows that the own members have all data;
- *	guarded by the lock
+ * @is_open: each extent has a source, so requests may come; @is_rebuilt: the pool knows that the
+ *	own members have all data; guarded by the lock
  * @changed: a futex: either has changed, or @moves, @refusal or the map; atomic
  * @shown, @shown_ns: progress as the pool shows it; of the watching thread
  * @moves: regions opened so far; guarded by the lock
@@ -73,6 +74,8 @@ struct weir_volume_pool {
 	uint16_t *group;
 	uint64_t *joined;
 	uint8_t *found;
+	bool *equal;
+	uint32_t nr_equal;
 	uint64_t ready[WEIR_POOL_GROUPS_MAX][WEIR_POOL_COPIES_MAX];
 	uint64_t reported[WEIR_POOL_GROUPS_MAX][WEIR_POOL_COPIES_MAX];
 	bool is_open, is_rebuilt;
@@ -113,6 +116,9 @@ bool weir_volume_pool_is_own(const struct weir_volume *v, const struct weir_pool
 /* Whether a group is to be filled: of a client's volume, each is. */
 bool weir_volume_pool_is_wanted(const struct weir_volume *v, const struct weir_pool_map *map,
 				uint16_t group);
+
+/* As @is_equal of struct weir_volume_layout. */
+bool weir_volume_pool_is_equal(struct weir_volume *v, uint32_t extent);
 
 /* Return: percent of their data that syncing members have. Takes the lock. */
 unsigned int weir_volume_pool_progress(struct weir_volume *v);

@@ -386,6 +386,7 @@ static void choose_source(struct weir_volume *v, uint32_t extent)
 	weir_volume_unlock(v);
 }
 
+/* Whether a copy that a later client may read is not whole. */
 static bool is_filling(struct weir_volume *v, uint32_t extent)
 {
 	bool any = false;
@@ -399,35 +400,62 @@ static bool is_filling(struct weir_volume *v, uint32_t extent)
 	return any;
 }
 
-/* While the volume is being opened. Return: whether the extent's copies are equal. */
+bool weir_volume_pool_is_equal(struct weir_volume *v, uint32_t extent)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	if (p->equal[extent])
+		return true;
+	p->equal[extent] = !is_wanted(v, extent) ||
+			   (is_attached(v, extent) && weir_extents_count_valid(&v->core, extent) &&
+			    !is_filling(v, extent));
+	p->nr_equal += p->equal[extent];
+	return p->equal[extent];
+}
+
+/* Return: whether the extent has a source. */
 static bool open_extent(struct weir_volume *v, uint32_t extent)
 {
-	bool is_attached_now = is_attached(v, extent), is_equal;
+	bool is_open;
 
 	if (!is_wanted(v, extent))
 		return true;
-	if (weir_pool_group_is_lost(group_of(v, extent))) {
+	if (!v->pool->is_open && weir_pool_group_is_lost(group_of(v, extent))) {
 		weir_volume_pool_end(v, -EIO);
 		return false;
 	}
-	if (is_attached_now)
+	if (is_attached(v, extent))
 		choose_source(v, extent);
 	weir_volume_lock(v);
-	is_equal = is_attached_now && weir_extents_count_valid(&v->core, extent) &&
-		   !is_filling(v, extent);
+	is_open = is_attached(v, extent) && weir_extents_count_valid(&v->core, extent);
 	weir_volume_unlock(v);
-	return is_equal;
+	return is_open;
 }
 
+static bool are_equal(struct weir_volume *v)
+{
+	bool are_equal;
+
+	weir_volume_lock(v);
+	are_equal = v->pool->nr_equal == v->core.nr_extents;
+	weir_volume_unlock(v);
+	return are_equal;
+}
+
+/* Chooses a source for each extent, again if the first has died before the copies are equal. */
 static void open_extents(struct weir_volume *v)
 {
-	bool is_equal = true;
+	bool is_open = true, is_equal;
 
 	v->pool->proof_moves = UINT64_MAX; /* once in each round */
-	for (uint32_t i = 0; i < v->core.nr_extents; i++)
-		is_equal &= open_extent(v, i);
+	for (uint32_t i = 0; i < v->core.nr_extents; i++) {
+		weir_volume_lock(v);
+		is_equal = weir_volume_pool_is_equal(v, i);
+		weir_volume_unlock(v);
+		is_open &= is_equal || open_extent(v, i);
+	}
 	weir_volume_lock(v);
-	v->pool->is_open |= is_equal;
+	v->pool->is_open |= is_open;
 	weir_volume_unlock(v);
 }
 
@@ -533,7 +561,7 @@ void weir_volume_pool_place(struct weir_volume *v)
 	return_memory(v);
 	for (uint32_t i = 0; i < v->core.nr_extents && !is_over(v); i++)
 		attach_all(v, i);
-	if (!v->pool->is_open)
+	if (!v->pool->is_open || !are_equal(v))
 		open_extents(v);
 	if (!v->pool->is_open)
 		return;

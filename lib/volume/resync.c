@@ -4,6 +4,7 @@
  * chunk is under way at a time, which leaves most of the window to the requests.
  */
 #include "lib/volume/checksum.h"
+#include "lib/volume/request.h"
 #include "lib/volume/resync.h"
 
 static void step_done(void *arg, int status)
@@ -87,6 +88,7 @@ static bool is_accepted(struct weir_volume *v)
 void weir_volume_resync_continue(struct weir_volume *v)
 {
 	struct weir_volume_resync *r = &v->resync;
+	const uint32_t extent = r->step.extent;
 
 	r->is_busy = false;
 	if (r->status)
@@ -96,4 +98,6 @@ void weir_volume_resync_continue(struct weir_volume *v)
 		weir_volume_resync_start(v);
 	if (!r->is_busy && !r->waits)
 		weir_volume_kick(v); /* replaced memory can go now, or a step has failed */
+	if (!r->is_busy || r->step.extent != extent)
+		weir_volume_pieces_resume(v, v->status); /* that wait for the extent */
 }

@@ -52,6 +52,8 @@ enum weir_volume_fate {
  * struct weir_volume_layout - where copies lie
  * @maintain: keeps the donors' states, borrows and returns memory. Context: the maintaining thread
  * @fate_of_copy: the fate of a live copy after a failure. Context: with the lock held
+ * @is_equal: whether all copies of an extent that a later client may read are equal, so that
+ *	requests may use it. With the lock held
  * @may_come: whether an extent without a usable copy may have one later. With the lock held
  * @suspect: an operation at a copy has failed, or its bytes are wrong. With the lock held
  * @is_certain: whether bytes that were wrong at @since_ns were this client's to read: else another
@@ -66,6 +68,7 @@ enum weir_volume_fate {
 struct weir_volume_layout {
 	void (*maintain)(struct weir_volume *v);
 	enum weir_volume_fate (*fate_of_copy)(struct weir_volume *v, uint32_t extent, uint8_t slot);
+	bool (*is_equal)(struct weir_volume *v, uint32_t extent);
 	bool (*may_come)(struct weir_volume *v, uint32_t extent);
 	void (*suspect)(struct weir_volume *v, uint32_t extent, uint8_t slot);
 	bool (*is_certain)(struct weir_volume *v, uint64_t since_ns);

@@ -43,6 +43,7 @@ enum mistake {
 	REPORTS_WITHOUT_A_CLAIM,
 	REBUILDS_WITHOUT_A_FENCE,
 	OPENS_WITHOUT_REPORTED_MEMBERS,
+	WRITES_BEFORE_COPIES_ARE_EQUAL,
 	NR_MISTAKES,
 };
 
@@ -55,11 +56,11 @@ struct pool_donor {
 
 /*
  * A write goes to the members that the client knows; a bit for each donor that has it. @filled: by
- * group and donor, the membership that has all data.
+ * group and donor, the membership that has all data. @is_open: by group.
  */
 struct pool_client {
 	struct weir_pool_map map;
-	bool has_claim, is_open, is_writing, was_blank;
+	bool has_claim, is_open[GROUPS], is_writing, was_blank;
 	uint64_t epoch;
 	uint64_t filled[GROUPS][DONORS];
 	uint16_t group;
@@ -420,23 +421,20 @@ static bool open_group(struct pool_world *w, struct pool_client *c, int v, uint1
 	return true;
 }
 
-static void open_volume(struct pool_world *w, struct pool_client *c, int v)
+/* The groups become usable one after another, in any order. */
+static void open_groups(struct pool_world *w, struct pool_client *c, int v)
 {
-	bool is_open = true;
+	uint16_t g = (uint16_t)below(w, GROUPS);
 
-	if (!below(w, 3))
-		copy_map(w, &c->map);
-	for (uint16_t g = 0; g < GROUPS && is_open; g++) {
-		if (!weir_pool_group_is_lost(&c->map.group[g]))
-			is_open = open_group(w, c, v, g);
-	}
-	c->is_open = is_open;
+	if (!c->is_open[g] && !weir_pool_group_is_lost(&c->map.group[g]))
+		c->is_open[g] = open_group(w, c, v, g);
 }
 
 /* Also in the middle of a write: then some members have it, and others do not. */
 static void close_volume(struct pool_world *w, struct pool_client *c, int v)
 {
-	c->has_claim = c->is_open = c->is_writing = false;
+	c->has_claim = c->is_writing = false;
+	memset(c->is_open, 0, sizeof(c->is_open));
 	w->claim[v] = 0;
 	w->truth.revision++;
 }
@@ -444,7 +442,8 @@ static void close_volume(struct pool_world *w, struct pool_client *c, int v)
 static void begin_write(struct pool_world *w, struct pool_client *c)
 {
 	c->group = (uint16_t)below(w, GROUPS);
-	if (weir_pool_group_is_lost(&c->map.group[c->group]))
+	if (weir_pool_group_is_lost(&c->map.group[c->group]) ||
+	    (!c->is_open[c->group] && w->mistake != WRITES_BEFORE_COPIES_ARE_EQUAL))
 		return;
 	c->is_writing = true;
 	c->number++;
@@ -513,7 +512,8 @@ static void synchronise(struct pool_world *w, struct pool_client *c, int v)
 		if (m->state == WEIR_POOL_SYNCING && is_alive(w, m) && (!to || below(w, 2)))
 			to = m;
 	}
-	if (readable < group->scheme.data || !to || (c->is_writing && c->group == g))
+	if (!c->is_open[g] || readable < group->scheme.data || !to ||
+	    (c->is_writing && c->group == g))
 		return;
 	assert_true(fence(w, to->donor, g, v, c->epoch));
 	w->donor[to->donor].memory[g][v] = w->donor[from->donor].memory[g][v];
@@ -622,11 +622,7 @@ static void use(struct pool_world *w, int v)
 			claim_volume(w, c, v);
 		return;
 	}
-	if (!c->is_open) {
-		open_volume(w, c, v);
-		report(w, c);
-		return;
-	}
+	open_groups(w, c, v);
 	if (!w->is_calm && !below(w, 30)) {
 		close_volume(w, c, v);
 		return;
