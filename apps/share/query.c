@@ -36,11 +36,11 @@ static void fill_tenant(struct share_tenant *tenant, struct weir_mux_ipc_tenant 
 		.weight = tenant->policy.weight,
 		.connections_max = tenant->policy.connections,
 		.rate_bytes_s = tenant->policy.rate_bytes_s,
-		.bytes_sent = account->counts.bytes_sent,
-		.bytes_received = account->counts.bytes_received,
+		.bytes_sent = weir_counter_read(&account->counts.bytes_sent),
+		.bytes_received = weir_counter_read(&account->counts.bytes_received),
 		.group_id = tenant->policy.group_id,
-		.turns = account->counts.work_requests,
-		.waited_ns = account->counts.waited_ns,
+		.turns = weir_counter_read(&account->counts.work_requests),
+		.waited_ns = weir_counter_read(&account->counts.waited_ns),
 	};
 	strcpy(out->name, tenant->name);
 	if (tenant->policy.is_cgroup)

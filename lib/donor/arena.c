@@ -238,9 +238,10 @@ void weir_arena_zero(const struct weir_arena *arena, char *addr, uint64_t length
 {
 	uint64_t unit = arena->huge ? WEIR_HUGE_BYTES : WEIR_ARENA_PAGE;
 	uint64_t head = round_up((uintptr_t)addr, unit) - (uintptr_t)addr;
+	bool is_reserved = __atomic_load_n(&arena->is_reserved, __ATOMIC_RELAXED);
 	uint64_t whole;
 
-	if (!arena->is_reserved && length >= ZERO_BY_HAND && length >= head + unit) {
+	if (!is_reserved && length >= ZERO_BY_HAND && length >= head + unit) {
 		whole = (length - head) / unit * unit;
 		if (!madvise(addr + head, whole, arena->fd >= 0 ? MADV_REMOVE : MADV_DONTNEED)) {
 			memset(addr, 0, head);
@@ -273,7 +274,7 @@ int weir_arena_reserve(struct weir_arena *arena, struct weir_error *error)
 	if (rc)
 		return weir_error_set(error, -ENOMEM, "cannot reserve %s to lend: %s",
 				      weir_size_format(arena->length).text, strerror(-rc));
-	arena->is_reserved = true;
+	__atomic_store_n(&arena->is_reserved, true, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -283,7 +284,7 @@ void weir_arena_release(struct weir_arena *arena, uint64_t offset, uint64_t leng
 	struct weir_arena_extent *extent;
 	struct weir_list *link;
 
-	arena->is_reserved = false;
+	__atomic_store_n(&arena->is_reserved, false, __ATOMIC_RELAXED);
 	for (link = arena->extents.next; link != &arena->extents; link = link->next) {
 		extent = weir_list_entry(link, struct weir_arena_extent, link);
 		from = extent->addr > begin ? extent->addr : begin;

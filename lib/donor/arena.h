@@ -7,7 +7,6 @@
 #ifndef WEIR_LIB_DONOR_ARENA_H
 #define WEIR_LIB_DONOR_ARENA_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,7 +30,7 @@ struct weir_arena_extent {
 /**
  * struct weir_arena - the mapping
  * @huge: in reserved huge pages
- * @is_reserved: all pages are present, and zeroing keeps them
+ * @is_reserved: all pages are present, and zeroing keeps them; atomic
  * @fd: of the mapped file, or -1
  * @length: bytes; @taken of these are in extents given out, @dirty in extents to be zeroed
  * @limit: upper bound of @taken and @dirty for new extents; @length at first
@@ -43,7 +42,7 @@ struct weir_arena {
 	uint64_t dirty;
 	uint64_t limit;
 	bool huge;
-	atomic_bool is_reserved;
+	bool is_reserved;
 	int fd;
 	struct weir_list extents;
 };

@@ -31,7 +31,7 @@ int weir_donor_client_check_limits(const struct weir_donor *donor, unsigned int 
 		return weir_error_set(error, -EDQUOT,
 				      "this key has %u clients at the donor already: its limit",
 				      options->key_clients_max);
-	if (donor->nr_clients >= options->clients_max)
+	if (weir_counter_read(&donor->nr_clients) >= options->clients_max)
 		return weir_error_set(error, -EDQUOT, "the donor has %u clients already: its limit",
 				      options->clients_max);
 	return 0;
@@ -80,7 +80,7 @@ int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn
 	} while (!client->session_id);
 	client->conns[0] = conn;
 	weir_list_add_tail(&donor->clients, &client->link);
-	donor->nr_clients++;
+	weir_counter_add(&donor->nr_clients, 1);
 	donor->tenants[client->tenant].nr_clients++;
 	*out = client;
 	return 0;
@@ -186,7 +186,7 @@ void weir_donor_client_conn_gone(struct weir_peer *client)
 	if (donor->options.on_leave)
 		donor->options.on_leave(donor->options.arg, client);
 	weir_list_del(&client->link);
-	donor->nr_clients--;
+	weir_counter_add(&donor->nr_clients, -1ull);
 	donor->tenants[client->tenant].nr_clients--;
 	weir_donor_messages_fini(client);
 	weir_keyring_put(donor, client->secret);

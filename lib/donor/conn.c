@@ -65,7 +65,7 @@ static void send_refusal(struct weir_donor_conn *conn, unsigned int buffer, size
 			 const char *why)
 {
 	conn->is_refused = true;
-	conn->donor->rejects++;
+	weir_counter_add(&conn->donor->rejects, 1);
 	weir_donor_log_of(conn->donor, tenant_of(conn), conn->name, WEIR_LOG_WARNING,
 			  "refused client=%s: %s", conn->name, why);
 	send_handshake(conn, buffer, length);
@@ -145,7 +145,7 @@ static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 		}
 		return;
 	}
-	donor->joins++;
+	weir_counter_add(&donor->joins, 1);
 	weir_donor_log_of(donor, tenant_of(conn), conn->name, WEIR_LOG_INFO,
 			  "joined peer=%llu client=%s tenant=%u%s%s",
 			  (unsigned long long)client->id, client->name, client->tenant,
@@ -335,7 +335,7 @@ void weir_donor_conn_expire(struct weir_donor_conn *conn)
 	if (conn->core.state == WEIR_LINK_FAILING) {
 		weir_donor_conn_kill(conn, "its client did not come back");
 	} else if (!conn->client) {
-		conn->donor->rejects++;
+		weir_counter_add(&conn->donor->rejects, 1);
 		weir_donor_conn_kill(conn, "no proof in time");
 	}
 }

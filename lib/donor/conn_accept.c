@@ -92,7 +92,7 @@ static int take_place(struct weir_donor *donor, uint64_t place,
 		return weir_error_set(error, -EAGAIN,
 				      "%u connections have not proven this key yet: try again",
 				      taken);
-	donor->rejects++;
+	weir_counter_add(&donor->rejects, 1);
 	weir_donor_conn_kill(eldest, "no proof so far, and another needs its place");
 	return 0;
 }
@@ -100,7 +100,7 @@ static int take_place(struct weir_donor *donor, uint64_t place,
 static void reject_request(struct weir_donor *donor, struct rdma_cm_id *id, const char *name,
 			   int status, const char *text)
 {
-	donor->rejects++;
+	weir_counter_add(&donor->rejects, 1);
 	weir_donor_log_of(donor, NULL, name, WEIR_LOG_WARNING, "rejected client=%s: %s", name,
 			  text);
 	weir_listener_reject(id, status, text);

@@ -41,7 +41,7 @@ static void info_fill(const struct weir_peer *client, struct wire_control_info *
 		.lent_bytes = arena->taken,
 		.quota_bytes = client->account.quota,
 		.charged_bytes = client->account.charged,
-		.clients = donor->nr_clients,
+		.clients = (uint32_t)weir_counter_read(&donor->nr_clients),
 		.regions = donor->region_table.nr_lent,
 	};
 }

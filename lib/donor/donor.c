@@ -212,13 +212,13 @@ int weir_donor_info(struct weir_donor *donor, struct weir_donor_info *given, siz
 {
 	struct weir_donor_info info = {
 		.incarnation = donor->incarnation,
-		.clients = donor->nr_clients,
-		.joins = donor->joins,
-		.rejects = donor->rejects,
-		.messages = donor->messages,
-		.unloaded = donor->unloaded,
-		.unload_refused = donor->unload_refused,
-		.unload_pauses = donor->unload_pauses,
+		.clients = (unsigned int)weir_counter_read(&donor->nr_clients),
+		.joins = weir_counter_read(&donor->joins),
+		.rejects = weir_counter_read(&donor->rejects),
+		.messages = weir_counter_read(&donor->messages),
+		.unloaded = weir_counter_read(&donor->unloaded),
+		.unload_refused = weir_counter_read(&donor->unload_refused),
+		.unload_pauses = weir_counter_read(&donor->unload_pauses),
 		.huge_pages = donor->arena.huge,
 	};
 	snprintf(info.device, sizeof(info.device), "%s",

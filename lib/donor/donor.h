@@ -25,7 +25,6 @@
 
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,6 +32,7 @@
 #include "core/unload/cpu_budget.h"
 #include "core/poll/idle_time.h"
 #include "core/base/list.h"
+#include "lib/base/counter.h"
 #include "lib/base/rate_limit.h"
 #include "lib/conn/listener.h"
 #include "lib/donor/arena.h"
@@ -85,7 +85,7 @@ struct weir_donor {
 	struct weir_list timers;
 
 	pthread_t thread;
-	atomic_bool stop;
+	bool stop;
 	struct weir_list conns;
 	struct weir_list awake;
 	struct weir_rate_limit stranger_logs[WEIR_STRANGER_LOGS];
@@ -95,9 +95,8 @@ struct weir_donor {
 	struct weir_list clients;
 	uint64_t client_ids;
 
-	atomic_uint nr_clients;
-	atomic_uint_fast64_t joins, rejects, messages;
-	atomic_uint_fast64_t unloaded, unload_refused, unload_pauses;
+	uint64_t nr_clients, joins, rejects, messages;
+	uint64_t unloaded, unload_refused, unload_pauses;
 };
 
 /* Sets up address, device, PDs and listener: all steps that depend on the environment. */

@@ -198,7 +198,7 @@ static void *run_donor_thread(void *arg)
 	weir_donor_log(donor, WEIR_LOG_INFO, "listening address=%s device=%s memory=%llu",
 		       donor->listener.address, ibv_get_device_name(donor->device->device),
 		       (unsigned long long)donor->arena.length);
-	while (!atomic_load(&donor->stop)) {
+	while (!__atomic_load_n(&donor->stop, __ATOMIC_ACQUIRE)) {
 		if (weir_list_is_empty(&donor->awake) || now_ns >= events_ns) {
 			take_events(donor);
 			now_ns = weir_now_ns();
@@ -262,7 +262,7 @@ void weir_donor_stop(struct weir_donor *donor)
 {
 	struct weir_list *link;
 
-	atomic_store(&donor->stop, true);
+	__atomic_store_n(&donor->stop, true, __ATOMIC_RELEASE);
 	eventfd_write(donor->wake_fd, 1);
 	pthread_join(donor->thread, NULL);
 	weir_memory_worker_stop(&donor->worker);

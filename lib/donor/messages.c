@@ -390,7 +390,7 @@ static int call_on_message(struct weir_peer *client, struct weir_call *call, con
 {
 	const struct weir_donor_options *options = &client->donor->options;
 
-	client->donor->messages++;
+	weir_counter_add(&client->donor->messages, 1);
 	if (options->on_message)
 		options->on_message(options->arg, client, call, body, length);
 	else if (call)

@@ -96,7 +96,8 @@ int weir_donor_limit(struct weir_donor *donor, uint64_t bytes)
 	pthread_mutex_lock(&donor->lock);
 	donor->arena.limit = bytes;
 	pthread_mutex_unlock(&donor->lock);
-	if (bytes < donor->arena.length && donor->arena.is_reserved)
+	if (bytes < donor->arena.length &&
+	    __atomic_load_n(&donor->arena.is_reserved, __ATOMIC_RELAXED))
 		release_reserved(donor);
 	return weir_donor_after(donor, 0, reclaim_excess, donor);
 }

@@ -99,7 +99,7 @@ static int copy_slot(struct weir_donor_conn *conn, const struct weir_unload_arri
 
 static void refuse_slot(struct weir_donor_conn *conn, uint32_t length, uint32_t tag)
 {
-	conn->donor->unload_refused++;
+	weir_counter_add(&conn->donor->unload_refused, 1);
 	weir_donor_log(conn->donor, WEIR_LOG_WARNING,
 		       "refused an unloaded write peer=%llu client=%s rkey=%#x length=%u",
 		       (unsigned long long)weir_peer_id(conn->client), conn->name, tag, length);
@@ -117,7 +117,7 @@ int weir_donor_unload_rx_received(struct weir_donor_conn *conn, const struct ibv
 		weir_donor_conn_break(conn, "a receive cannot be posted");
 	write = weir_unload_wr_arrived(&unload_rx->core, (void *)unload_rx->extent->addr, wc);
 	rc = copy_slot(conn, &write);
-	conn->donor->unloaded += !rc;
+	weir_counter_add(&conn->donor->unloaded, !rc);
 	if (rc == -EACCES)
 		refuse_slot(conn, wc->byte_len, write.tag);
 	return 0;
@@ -144,7 +144,7 @@ static uint8_t budget_pause_ms(struct weir_donor_conn *conn)
 	struct weir_donor *donor = conn->donor;
 	uint8_t ms = weir_cpu_budget_pause_ms(&donor->cpu_budget, weir_cpu_ns(), weir_now_ns());
 
-	donor->unload_pauses += ms > 0;
+	weir_counter_add(&donor->unload_pauses, ms > 0);
 	return ms;
 }
 

@@ -70,6 +70,8 @@ PRELOAD_CONNECTS = re.compile(
     r"\b(?:rdma_(?:connect|establish|accept|create_qp|create_ep)\w*|ibv_create_qp\w*)"
     r"|\.qp_access_flags\s*=")
 
+LIBRARIES = ("core/", "fsd/", "lib/", "preload/", "softnic/", "wire/")
+
 COLUMNS_MAX = 100
 ROOM_FILES_MAX = 26
 
@@ -192,6 +194,13 @@ def check_connections(name, lines):
         match = rule.search(line)
         if match:
             yield number, f"{match[0]}: {advice}"
+
+
+def check_atomics(name, lines):
+    if name.startswith(LIBRARIES):
+        for number, line in enumerate(lines, 1):
+            if line.startswith("#include <stdatomic.h>"):
+                yield number, "libraries use __atomic_... with its order, and lib/base/counter.h"
 
 
 def check_licence(name, text, lines):
@@ -389,6 +398,7 @@ def check_file(root, name, text, public):
     yield from check_kernel_macro(name, lines)
     yield from check_kernel_version(name, lines)
     yield from check_connections(name, lines)
+    yield from check_atomics(name, lines)
     yield from check_licence(name, text, lines)
     yield from check_places(lines)
     yield from check_makefile(name, lines)

@@ -8,37 +8,22 @@
 #define WEIR_LIB_MUX_LOCAL_ACCOUNT_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/base/list.h"
+#include "lib/base/counter.h"
 #include "lib/mux/local/rate_limit.h"
 
 struct weir_mux_local;
 
 #define WEIR_MUX_MRS_MAX 1024 /* per group; each is a mapping, and a process has few */
 
-/* Counters updated by many threads, relaxed. */
+/* See lib/base/counter.h. */
 struct weir_mux_counters {
-	_Atomic uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
-	_Atomic uint64_t bytes_written, ahead_bytes_max, waited_ns;
+	uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
+	uint64_t bytes_written, ahead_bytes_max, waited_ns;
 };
-
-static inline void weir_mux_counter_max(_Atomic uint64_t *most, uint64_t value)
-{
-	uint64_t old = atomic_load_explicit(most, memory_order_relaxed);
-
-	while (old < value &&
-	       !atomic_compare_exchange_weak_explicit(most, &old, value, memory_order_relaxed,
-						      memory_order_relaxed))
-		;
-}
-
-static inline void weir_mux_counter_add(_Atomic uint64_t *counter, uint64_t by)
-{
-	atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
-}
 
 /**
  * struct weir_mux_account_group - limits shared by its accounts

@@ -314,14 +314,14 @@ void weir_mux_local_info(struct weir_mux_local *mux, struct weir_mux_info *info)
 	*info = (struct weir_mux_info){
 		.connections = mux->nr_conns,
 		.queue_pairs = queue_pairs(mux),
-		.work_requests = c->work_requests,
-		.doorbells = c->doorbells,
-		.bytes_sent = c->bytes_sent,
-		.bytes_received = c->bytes_received,
-		.bytes_written = c->bytes_written,
-		.credits = c->credits,
-		.sleeps = c->sleeps,
-		.ahead_bytes_max = c->ahead_bytes_max,
+		.work_requests = weir_counter_read(&c->work_requests),
+		.doorbells = weir_counter_read(&c->doorbells),
+		.bytes_sent = weir_counter_read(&c->bytes_sent),
+		.bytes_received = weir_counter_read(&c->bytes_received),
+		.bytes_written = weir_counter_read(&c->bytes_written),
+		.credits = weir_counter_read(&c->credits),
+		.sleeps = weir_counter_read(&c->sleeps),
+		.ahead_bytes_max = weir_counter_read(&c->ahead_bytes_max),
 	};
 	snprintf(info->address, sizeof(info->address), "%s", mux->listener.address);
 	pthread_mutex_unlock(&mux->lock);

@@ -30,7 +30,6 @@
 
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <weir/mux.h>
 
@@ -91,8 +90,7 @@ struct weir_mux_local {
 	bool has_poller;
 	bool has_queued; /* queued connections or work left over; poller only */
 	struct weir_mux_counters counts;
-	_Atomic uint64_t low_bytes;
-	_Atomic uint32_t low_remotes;
+	uint64_t low_bytes, low_remotes;
 };
 
 /* Whether a class is below the first level. */

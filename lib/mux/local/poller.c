@@ -33,7 +33,7 @@ static int take_written_segment(struct weir_mux_vconn *conn, uint32_t bytes)
 	if (bytes > weir_mux_ring_straight(&conn->arriving, conn->arriving.position))
 		return -EPROTO;
 	conn->arriving.position += bytes;
-	weir_mux_counter_add(&conn->mux->counts.bytes_written, bytes);
+	weir_counter_add(&conn->mux->counts.bytes_written, bytes);
 	return 0;
 }
 
@@ -56,8 +56,8 @@ static int take_segment(const struct weir_mux_qp *qp, const struct ibv_wc *wc, c
 		return -EPROTO;
 	__atomic_store_n(&conn->received, end, __ATOMIC_RELEASE);
 	/* Count first: an application that reads the bytes finds them counted. */
-	weir_mux_counter_add(&mux->counts.bytes_received, wc->byte_len);
-	weir_mux_counter_add(&conn->account->counts.bytes_received, wc->byte_len);
+	weir_counter_add(&mux->counts.bytes_received, wc->byte_len);
+	weir_counter_add(&conn->account->counts.bytes_received, wc->byte_len);
 	weir_mux_ring_publish_tail(&conn->arriving);
 	weir_mux_ring_wake_at(conn->arriving.ring, &conn->fd, conn->arriving.position);
 	if (conn->is_closed && !conn->is_detached) {
@@ -242,7 +242,7 @@ static bool sleep_until_event(struct weir_mux_local *mux)
 	weir_mux_srq_arm(&mux->srqs[1]);
 	if (take_arrivals(mux))
 		return false;
-	weir_mux_counter_add(&mux->counts.sleeps, 1);
+	weir_counter_add(&mux->counts.sleeps, 1);
 	pthread_mutex_lock(&mux->lock);
 	now_ns = weir_now_ns();
 	due_ns = weir_mux_idle_expire(mux, now_ns);

@@ -16,14 +16,15 @@ void weir_mux_port_changed(struct weir_mux_remote *remote, uint64_t before)
 
 	if (now == before)
 		return;
-	atomic_fetch_add(&remote->mux->low_bytes, now - before);
+	weir_counter_add(&remote->mux->low_bytes, now - before);
 	if (!before || !now)
-		atomic_fetch_add(&remote->mux->low_remotes, before ? -1u : 1u);
+		weir_counter_add(&remote->mux->low_remotes, before ? -1ull : 1ull);
 }
 
 void weir_mux_port_divide(struct weir_mux_remote *remote)
 {
-	uint32_t remotes = atomic_load(&remote->mux->low_remotes) + !remote->sched.low_bytes;
+	uint64_t remotes =
+		weir_counter_read(&remote->mux->low_remotes) + !remote->sched.low_bytes;
 
 	remote->sched.low_bytes_max = remote->mux->options.low_bytes_max / remotes;
 }

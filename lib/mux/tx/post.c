@@ -50,8 +50,8 @@ void weir_mux_post_doorbell(struct weir_mux_qp *qp)
 	qp->chain[n - 1].next = NULL;
 	qp->nr_chain = 0;
 	rc = -ibv_post_send(qp->qp, qp->chain, &bad);
-	weir_mux_counter_add(&remote->mux->counts.doorbells, 1);
-	weir_mux_counter_add(&remote->mux->counts.work_requests, n);
+	weir_counter_add(&remote->mux->counts.doorbells, 1);
+	weir_counter_add(&remote->mux->counts.work_requests, n);
 	if (!rc)
 		return;
 	/* Work requests from @bad on were not posted: undo the accounting. */
@@ -123,8 +123,8 @@ static void complete_ring_bytes(struct weir_mux_vconn *conn, uint32_t bytes)
 
 static void count_sent(struct weir_mux_vconn *conn, uint32_t bytes)
 {
-	weir_mux_counter_add(&conn->mux->counts.bytes_sent, bytes);
-	weir_mux_counter_add(&conn->account->counts.bytes_sent, bytes);
+	weir_counter_add(&conn->mux->counts.bytes_sent, bytes);
+	weir_counter_add(&conn->account->counts.bytes_sent, bytes);
 }
 
 /* Bytes of RDMA operations, invisible to the peer. */
@@ -134,7 +134,7 @@ static void count_moved(struct weir_mux_vconn *conn, uint32_t bytes)
 	struct weir_mux_counters *counts = &conn->account->counts;
 	uint64_t *moved = is_read ? &conn->read_done : &conn->written_done;
 
-	weir_mux_counter_add(is_read ? &counts->bytes_received : &counts->bytes_sent, bytes);
+	weir_counter_add(is_read ? &counts->bytes_received : &counts->bytes_sent, bytes);
 	__atomic_store_n(moved, *moved + bytes, __ATOMIC_RELAXED);
 }
 

@@ -68,8 +68,8 @@ static void count_ahead(struct weir_mux_remote *remote, const struct weir_mux_vc
 	const struct weir_sched_class *classes = remote->sched.classes;
 
 	if (classes[conn->class].config.level == classes[0].config.level)
-		weir_mux_counter_max(&remote->mux->counts.ahead_bytes_max,
-				     atomic_load(&remote->mux->low_bytes));
+		weir_counter_raise(&remote->mux->counts.ahead_bytes_max,
+				     weir_counter_read(&remote->mux->low_bytes));
 }
 
 /* Adds up the waiting time. @now_ns is read once for many turns and may lag a little. */
@@ -77,10 +77,10 @@ static void count_wait(struct weir_mux_vconn *conn, uint64_t now_ns)
 {
 	struct weir_mux_counters *counts = &conn->account->counts;
 
-	weir_mux_counter_add(&counts->work_requests, 1);
+	weir_counter_add(&counts->work_requests, 1);
 	if (now_ns <= conn->waits_ns)
 		return;
-	weir_mux_counter_add(&counts->waited_ns, now_ns - conn->waits_ns);
+	weir_counter_add(&counts->waited_ns, now_ns - conn->waits_ns);
 	conn->waits_ns = now_ns;
 }
 

@@ -73,7 +73,7 @@ static bool send_credit(struct weir_mux_vconn *conn)
 		return false;
 	}
 	conn->ctrls_todo &= ~WEIR_MUX_CTRL_CREDIT;
-	weir_mux_counter_add(&conn->mux->counts.credits, 1);
+	weir_counter_add(&conn->mux->counts.credits, 1);
 	return true;
 }
 
@@ -89,7 +89,7 @@ static bool resend_credit(struct weir_mux_vconn *conn)
 	if (!weir_mux_post_ctrl(conn, &credit))
 		return false;
 	conn->ctrls_todo &= ~WEIR_MUX_CTRL_CREDIT;
-	weir_mux_counter_add(&conn->mux->counts.credits, 1);
+	weir_counter_add(&conn->mux->counts.credits, 1);
 	return true;
 }
 
@@ -350,7 +350,7 @@ static void sleep_until_event(struct weir_mux_remote *remote)
 				{ .fd = remote->completions->fd, .events = POLLIN } };
 
 	if (prepare_sleep(remote)) {
-		weir_mux_counter_add(&remote->mux->counts.sleeps, 1);
+		weir_counter_add(&remote->mux->counts.sleeps, 1);
 		poll(fds, 2, weir_poll_ms(remote->wakes_ns));
 	}
 	__atomic_store_n(&remote->asleep, 0, __ATOMIC_SEQ_CST);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Test: donor keys; suites: donor; devices: softnic rxe; timeout: 120 */
 /* Keys that a donor gets, loses and changes while it runs; rights and quotas of each. */
+#include <stdatomic.h>
+
 #include "lib/donor/donor.h"
 #include "tests/support/donor_fixture.h"
 

@@ -80,7 +80,8 @@ static void an_urgent_message_waits_for_a_segment_per_remote(void **state)
 		weir_mux_conn_close(streams[i].far);
 	}
 	/* The accounting returns to zero. */
-	while (atomic_load(&from.mux->low_bytes) || atomic_load(&from.mux->low_remotes)) {
+	while (weir_counter_read(&from.mux->low_bytes) ||
+	       weir_counter_read(&from.mux->low_remotes)) {
 		assert_true(weir_now_ns() < deadline_ns);
 		poll(NULL, 0, 1);
 	}
