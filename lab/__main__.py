@@ -156,6 +156,8 @@ def _what_if(options):
     if not options.trace and workload["size"] > workload["region"]:
         _misused(f"--size {whatif.size(workload['size'])} is more than --region"
                  f" {whatif.size(workload['region'])}")
+    if workload["window"] in whatif.LEARNED and workload["window_wrs"] in whatif.LEARNED:
+        _misused("--window and --window-wrs: only one limit can be learned")
     if workload["threads"] * workload["depth"] > whatif.UNDER_WAY_MAX:
         _misused(f"{workload['threads']} threads with {workload['depth']} requests in flight each "
                  f"are more than {whatif.UNDER_WAY_MAX}")
@@ -226,7 +228,13 @@ def _profile(text):
 
 
 def _window(text):
+    if text in whatif.LEARNED:
+        return text
     return whatif.NO_WINDOW if text == "off" else _bytes(64 << 10, whatif.NO_WINDOW)(text)
+
+
+def _window_wrs(text):
+    return text if text in whatif.LEARNED else _upto(65536)(text)
 
 
 def _add_what_if(commands):
@@ -236,7 +244,7 @@ def _add_what_if(commands):
                                  "the limit that binds, and better settings. About forty runs: "
                                  "seconds, or minutes with many requests in flight. Takes these "
                                  "of weir perf's options; not --op mix, the patterns strided, "
-                                 "zipf and clusters, --window delay and knee, --mr auto, --polling "
+                                 "zipf and clusters, --mr auto, --polling "
                                  "scq, --batch, --preset, --cqs, --fragment, --unload and "
                                  "--hot-pages.")
     asking.set_defaults(do=_what_if)
@@ -259,7 +267,10 @@ def _add_what_if(commands):
     add("-b", "--batching", choices=list(whatif.BATCHING), default="hybrid", help="default hybrid")
     add("-l", "--polling", choices=list(whatif.POLLING), default="adaptive",
         help="default adaptive")
-    add("-w", "--window", type=_window, default=8 << 20, metavar="off|BYTES", help="default 8M")
+    add("-w", "--window", type=_window, default=whatif.WINDOW, metavar="off|BYTES|delay|knee",
+        help="default 8M")
+    add("--window-wrs", type=_window_wrs, default=whatif.WINDOW_WRS, metavar="N|delay|knee",
+        help="work requests in flight; default 4096")
     add("--profile", type=_profile, default="connectx-5", metavar="NAME|FILE",
         help="the NIC: connectx-3, connectx-5, connectx-5-edr or a file; default "
              "connectx-5")

@@ -20,6 +20,8 @@ PATTERNS = {"sequential": "seq", "random": "random"}
 NO_WINDOW = 1 << 30
 PAGE = 4096
 FRAGMENT = 1 << 20
+WINDOW, WINDOW_WRS = 8 << 20, 4096  # the library's, and the most that is learned
+LEARNED = ["delay", "knee"]
 UNDER_WAY_MAX = 1 << 14  # requests: more would take minutes to reach a steady state
 # Requests in flight at the start and end of a run blur the count, so a run must be many times as
 # long as these requests take.
@@ -39,6 +41,7 @@ CHOICES = {
     "batching": list(BATCHING),
     "polling": list(POLLING),
     "window": [256 << 10, 1 << 20, 8 << 20, NO_WINDOW],
+    "window_wrs": [64, 256, WINDOW_WRS],
     "mr": ["pre", "dyn"],
 }
 
@@ -98,13 +101,27 @@ def _asked(workload):
             "region_bytes": workload["region"]}
 
 
+def _most(workload):
+    """The most bytes and work requests that the window lets through."""
+    return tuple(usual if workload[name] in LEARNED else workload[name]
+                 for name, usual in (("window", WINDOW), ("window_wrs", WINDOW_WRS)))
+
+
+def _window(workload):
+    """The window, as weir-sim settings."""
+    most, wrs = _most(workload)
+    admission = workload["window"] if workload["window"] in LEARNED else \
+        f"{workload['window_wrs']}-wrs" if workload["window_wrs"] in LEARNED else "static"
+    return {"window": most, "window_wrs": wrs, "admission": admission,
+            "fragment": min(FRAGMENT, most)}
+
+
 def settings(workload):
     """Settings of weir-sim, without the run time."""
     return {
         "driver": "weir", **_asked(workload), "threads": workload["threads"],
         "depth": workload["depth"], "mr": workload["mr"], "qps": workload["channels"],
-        "poll": POLLING[workload["polling"]], "window": workload["window"],
-        "fragment": min(FRAGMENT, workload["window"]), **BATCHING[workload["batching"]],
+        "poll": POLLING[workload["polling"]], **_window(workload), **BATCHING[workload["batching"]],
     }
 
 
@@ -112,7 +129,8 @@ def _to_be_done(workload, numbers):
     """Requests before and during a run that give the rate of a long run."""
     asked = workload["threads"] * workload["depth"]
     # The others wait for the window.
-    under_way = min(asked, max(1, workload["window"] // workload["size"]))
+    most, wrs = _most(workload)
+    under_way = min(asked, max(1, most // workload["size"]), wrs)
     least = max(100, min(2000, RUN_BYTES // workload["size"]))
     during = max(least, min(TURNS * under_way, max(MANY, TURNS_OF_MANY * under_way)))
     return max(2 * asked, min(WARM_TURNS * under_way, during), least), during
@@ -186,7 +204,7 @@ def _wider(numbers, workload):
         "QP cache": dict.fromkeys(["qpc_miss_ns", "qpc_stall_ns"], 0),
         "MTT reach": dict.fromkeys(
             ["mtt_miss_ns", "mtt_stall_ns", "mpt_miss_ns", "mpt_stall_ns"], 0),
-        "window": {"window": NO_WINDOW},
+        "window": {"window": NO_WINDOW, "window_wrs": 65536, "admission": "static"},
         "requests under way": {"depth": min(4096, 2 * workload["depth"])},
     }
 
@@ -316,8 +334,9 @@ def size(number):
 
 
 def _said(name, value):
-    return "off" if name == "window" and value == NO_WINDOW else \
-        size(value) if name == "window" else str(value)
+    if name != "window" or value in LEARNED:
+        return str(value)
+    return "off" if value == NO_WINDOW else size(value)
 
 
 def _per_second(mops):

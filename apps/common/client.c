@@ -2,10 +2,21 @@
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
+#include "apps/common/number.h"
+#include "apps/common/size.h"
 
+#include <limits.h>
 #include <string.h>
 
+#define WINDOW_MIN_BYTES 65536 /* the library's minimum */
+
 static enum weir_encryption encryption;
+static struct {
+	enum weir_admission learned;
+	uint64_t bytes;
+	unsigned int wrs;
+	struct client_window_names names;
+} window = { .names = { "8M", "4096" } };
 
 bool client_parse_encrypt(const char *text, void *options)
 {
@@ -21,6 +32,58 @@ bool client_parse_encrypt(const char *text, void *options)
 enum weir_encryption client_encryption(void)
 {
 	return encryption;
+}
+
+/* The second name of a learned limit is refused if it is of the other limit. */
+static bool is_learned(const char *text, enum weir_admission delay, enum weir_admission knee,
+		       bool *is_refused)
+{
+	enum weir_admission named = !strcmp(text, "delay") ? delay :
+				    !strcmp(text, "knee")  ? knee :
+							     WEIR_ADMISSION_DEFAULT;
+
+	*is_refused = named && window.learned && window.learned != delay && window.learned != knee;
+	if (named)
+		window.learned = named;
+	else if (window.learned == delay || window.learned == knee)
+		window.learned = WEIR_ADMISSION_DEFAULT;
+	return named;
+}
+
+bool client_parse_window(const char *text, void *options)
+{
+	bool is_refused;
+
+	(void)options;
+	window.names.bytes = text;
+	window.bytes = 0;
+	if (is_learned(text, WEIR_ADMISSION_DELAY, WEIR_ADMISSION_KNEE, &is_refused))
+		return !is_refused;
+	if (!strcmp(text, "off")) {
+		window.bytes = UINT64_MAX;
+		return true;
+	}
+	return !size_parse(text, &window.bytes) && window.bytes >= WINDOW_MIN_BYTES;
+}
+
+bool client_parse_window_wrs(const char *text, void *options)
+{
+	bool is_refused;
+
+	(void)options;
+	window.names.wrs = text;
+	window.wrs = 0;
+	if (is_learned(text, WEIR_ADMISSION_DELAY_WRS, WEIR_ADMISSION_KNEE_WRS, &is_refused))
+		return !is_refused;
+	return number_parse_uint(text, 1, UINT_MAX, &window.wrs);
+}
+
+struct client_window_names client_window(struct weir_session_tuning *tuning)
+{
+	tuning->admission = window.learned;
+	tuning->window_bytes = window.bytes;
+	tuning->window_wrs = window.wrs;
+	return window.names;
 }
 
 int client_open(struct cmd_client *client, const char *cmd, const char *donor, const char *device,

@@ -5,6 +5,7 @@
 
 #include <weir/key.h>
 #include <weir/session.h>
+#include <weir/tuning.h>
 
 /* --key for commands that call client_open(). */
 #define CLIENT_KEY_OPTION(type, member) \
@@ -16,6 +17,27 @@
 	  "softnic, to another host with a key: required (the default),\n" \
 	  "auto (clear text if the other end does not encrypt), or off", \
 	  CMDLINE_PARSE(client_parse_encrypt, "required, auto or off") }
+
+/* --window and --window-wrs for commands that call client_window(). */
+#define CLIENT_WINDOW_OPTIONS(letter) \
+	{ "window", letter, "HOW", "off, BYTES in flight, delay or knee; default 8M", \
+	  CMDLINE_PARSE(client_parse_window, \
+			"off, delay, knee or at least 64K; only one limit can be learned") }, \
+	{ "window-wrs", 0, "HOW", "N work requests in flight, delay or knee; default 4096", \
+	  CMDLINE_PARSE(client_parse_window_wrs, \
+			"delay, knee or at least 1; only one limit can be learned") }
+
+/* Take the arguments of --window and --window-wrs. Return: false if they are none. */
+bool client_parse_window(const char *text, void *options);
+bool client_parse_window_wrs(const char *text, void *options);
+
+/* struct client_window_names - the arguments of --window and --window-wrs, or the defaults */
+struct client_window_names {
+	const char *bytes, *wrs;
+};
+
+/* Puts the limits that these options have named into @tuning. Return: the names. */
+struct client_window_names client_window(struct weir_session_tuning *tuning);
 
 /* Takes the argument of --encrypt; before device_choose(). Return: false if it is none. */
 bool client_parse_encrypt(const char *text, void *options);

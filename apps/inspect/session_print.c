@@ -121,6 +121,9 @@ static void show_one(const struct found_session *found, uint64_t entries)
 	print_number("window_limit", window.bytes_max,
 		     "bytes that might be in flight, at the last change");
 	print_number("window_top", window.bytes_top, "highest value of the limit");
+	print_number("window_wrs_limit", window.wrs_max,
+		     "work requests that might be in flight, at the last change");
+	print_number("window_wrs_top", window.wrs_top, "highest value of that limit");
 	print_number("mr_dyn_bytes", found->view.mr_dyn_bytes,
 		     "from this length on unregistered memory is registered, not copied");
 	print_latencies(found);
@@ -159,6 +162,8 @@ void session_print_json(const struct session_list *find, uint64_t entries, struc
 		json_uint(json, "window_wrs", window.wrs);
 		json_uint(json, "window_limit", window.bytes_max);
 		json_uint(json, "window_top", window.bytes_top);
+		json_uint(json, "window_wrs_limit", window.wrs_max);
+		json_uint(json, "window_wrs_top", window.wrs_top);
 		json_uint(json, "mr_dyn_bytes", found->view.mr_dyn_bytes);
 		print_latencies_json(found, json);
 		cache_pressure_json(&pressure, &counters, json);

@@ -41,8 +41,8 @@ static void print_wait(FILE *out, const struct weir_trace_record *record)
 
 static void print_limit(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "the window's limit is now %s, adapted to completions",
-		size_format(record->bytes).text);
+	fprintf(out, "the window's limits are now %s and %u work requests, adapted to completions",
+		size_format(record->bytes).text, record->wrs);
 }
 
 const char *trace_text_verbs(const struct weir_trace_record *record)

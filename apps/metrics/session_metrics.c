@@ -51,6 +51,8 @@ static const struct metric metrics[] = {
 				      "bytes that the NIC's window allows in flight", bytes_max),
 	WINDOW("weir_session_window_max_bytes", "largest value that the window may take",
 	       bytes_top),
+	WINDOW("weir_session_window_work_requests",
+	       "work requests that the NIC's window allows in flight", wrs_max),
 	WINDOW("weir_session_in_flight_bytes",
 	       "bytes in flight, of all sessions of the process on the NIC", bytes),
 	WINDOW("weir_session_in_flight_work_requests",

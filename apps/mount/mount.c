@@ -57,6 +57,7 @@ static const struct cmdline_option mount_options[] = {
 	{ "hard", 'H', NULL, "wait for ever; after the timeout a signal ends the wait",
 	  CMDLINE_FLAG(struct mount_options, hard) },
 	CLIENT_KEY_OPTION(struct mount_options, key_path),
+	CLIENT_WINDOW_OPTIONS(0),
 	CLIENT_ENCRYPT_OPTION,
 	METRICS_OPTIONS(struct mount_options, metrics),
 	DEVICE_OPTION(struct mount_options, device),

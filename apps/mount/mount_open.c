@@ -98,8 +98,10 @@ static int open_link(struct mount *m)
 static int open_session(struct mount *m)
 {
 	const struct mount_options *o = m->options;
+	struct weir_session_tuning tuning = { .size = sizeof(tuning) };
 	struct weir_session_options options = {
 		.size = sizeof(options),
+		.tuning = &tuning,
 		.device = o->device,
 		.timeout_ns = o->timeout * 1000000000ull,
 		.on_message = on_message,
@@ -112,6 +114,7 @@ static int open_session(struct mount *m)
 		return failure(o->cmd, "%s", error.text);
 	options.key = m->key;
 	options.encryption = client_encryption();
+	client_window(&tuning);
 	if (weir_session_open(o->donor, &options, &m->session, &error))
 		return failure(o->cmd, "%s", error.text);
 	if (loop_open(m, o->threads, &error))

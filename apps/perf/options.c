@@ -14,7 +14,6 @@
 #define SIZE_MAX_BYTES (64u << 20)
 #define SPAN_MAX_BYTES (1ull << 50) /* of a region or a stride */
 #define LENGTH_MAX_BYTES (1u << 30) /* of a fragment or a registration */
-#define WINDOW_MIN_BYTES 65536 /* the library's minimum */
 
 static const char usage[] =
 	"Usage: weir perf [OPTION...] DONOR...\n"
@@ -36,25 +35,6 @@ const char *const perf_polling_names[] = { "",	     "adaptive", "busy", "event",
 const char *const perf_unload_names[] = { "",	       "off",	   "always", "hints",
 					  "frequency", "measured", NULL };
 #define MR_USER (WEIR_MR_DYN + 1)
-
-static bool parse_window(const char *text, void *options)
-{
-	struct perf_options *o = options;
-	struct weir_session_tuning *t = &o->tuning;
-
-	o->window = text;
-	t->admission = WEIR_ADMISSION_STATIC;
-	t->window_bytes = 0;
-	if (!strcmp(text, "delay"))
-		t->admission = WEIR_ADMISSION_DELAY;
-	else if (!strcmp(text, "knee"))
-		t->admission = WEIR_ADMISSION_KNEE;
-	else if (!strcmp(text, "off"))
-		t->window_bytes = UINT64_MAX;
-	else
-		return !size_parse(text, &t->window_bytes) && t->window_bytes >= WINDOW_MIN_BYTES;
-	return true;
-}
 
 /* Options of the load, then those of the sessions. */
 static const struct cmdline_option perf_options[] = {
@@ -102,8 +82,7 @@ static const struct cmdline_option perf_options[] = {
 	  "busy, event, event-batch, hybrid or adaptive; scq: one thread\n"
 	  "polls completion queues shared by all sessions",
 	  CMDLINE_CHOICE(struct perf_options, session.polling, perf_polling_names) },
-	{ "window", 'w', "HOW", "off, BYTES in flight, delay or knee; default 8M",
-	  CMDLINE_PARSE(parse_window, "off, delay, knee or at least 64K") },
+	CLIENT_WINDOW_OPTIONS('w'),
 	{ "unload", 0, "HOW",
 	  "small writes by the donor's CPU: off (default), always, hints,\n"
 	  "frequency or measured",
@@ -161,12 +140,12 @@ int perf_options_parse(int argc, char **argv, struct perf_options *o)
 		.seconds = -1,
 		.gap_us = GAP_NOT_GIVEN,
 		.seed = 1,
-		.window = "8M",
 	};
 	status = cmdline_parse(&perf_line, argc, argv, o);
 	if (status != CMDLINE_PARSED)
 		return status;
 	settle_mr(o);
+	o->window = client_window(&o->tuning);
 	o->donors = argv + optind;
 	o->nr_donors = (unsigned int)(argc - optind);
 	return perf_options_check(o);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <weir/session.h>
+#include "apps/common/client.h"
 #include "apps/perf/pattern.h"
 
 enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
@@ -16,7 +17,7 @@ enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
  * struct perf_options - the command line
  * @cmd: argv[0], for messages
  * @session, @tuning: options of the sessions
- * @window: the argument of --window, for the report
+ * @window: the arguments of --window and --window-wrs, for the report
  * @user_mr: all buffers are registered once, at start
  * @seconds: 0: no limit; while parsing, -1: the default
  * @ops: requests in total; 0: no limit
@@ -33,7 +34,8 @@ struct perf_options {
 	const char *cmd, *device, *key;
 	char **donors;
 	unsigned int nr_donors;
-	const char *trace_path, *plot_path, *window;
+	const char *trace_path, *plot_path;
+	struct client_window_names window;
 	struct weir_session_options session;
 	struct weir_session_tuning tuning;
 	bool user_mr, json, verify;

@@ -114,9 +114,11 @@ void report_text(const struct perf_options *o, const struct perf_result *r)
 	if (o->nr_donors > 1)
 		printf(" and %u more", o->nr_donors - 1);
 	printf(" over %s: %s\n", r->after.device, title);
-	printf("preset %s: batching %s, memory %s, polling %s, window %s, %u channel%s\n\n",
+	printf("preset %s: batching %s, memory %s, polling %s, window %s and %s work requests, "
+	       "%u channel%s\n\n",
 	       perf_preset_names[r->after.preset], perf_batching_names[r->after.batching],
-	       mr_name(o, r), polling_name(r), o->window, r->after.channels,
+	       mr_name(o, r), polling_name(r), o->window.bytes,
+	       o->window.wrs, r->after.channels,
 	       r->after.channels == 1 ? "" : "s");
 	print_costs(r);
 	printf("\nlatency, us: p50 %.1f, p90 %.1f, p99 %.1f, p99.9 %.1f, max %.1f; from\n",
@@ -149,7 +151,8 @@ static void json_settings(struct json *json, const struct perf_options *o,
 	json_string(json, "mr", mr_name(o, r));
 	json_uint(json, "mr_dyn_bytes", r->after.mr_dyn_bytes);
 	json_string(json, "polling", polling_name(r));
-	json_string(json, "window", o->window);
+	json_string(json, "window", o->window.bytes);
+	json_string(json, "window_wrs", o->window.wrs);
 	json_string(json, "unload", unload_name(o));
 	json_uint(json, "channels", r->after.channels);
 	if (o->pattern == PATTERN_STRIDED)

@@ -16,7 +16,7 @@ enum weir_trace_event {
 	WEIR_TRACE_POST = 1, /* a chain of @wrs WRs with @reqs requests was posted on @channel; not
 			      * noted for a whole request sent alone, unless a message */
 	WEIR_TRACE_WAIT, /* the window was full: a WR with @reqs requests waits */
-	WEIR_TRACE_LIMIT, /* the window's policy moved the limit to @bytes */
+	WEIR_TRACE_LIMIT, /* the window's limits were moved to @bytes and @wrs */
 	WEIR_TRACE_FAIL, /* a WR with @reqs requests failed on @channel with @rc; @verbs is the
 			  * device's status */
 	WEIR_TRACE_REPEAT, /* a request will be posted again, because of @rc */

@@ -239,14 +239,17 @@ static void reqs_completed(struct weir_engine *e, const struct weir_wr *wr, int 
 
 static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
 {
-	uint64_t limit = e->window->bytes_max;
+	const struct weir_window *w = e->window;
+	uint64_t bytes_max = w->bytes_max;
+	uint32_t wrs_max = w->wrs_max;
 
-	weir_stall_progressed(e, wr->channel, e->window->now_ns);
+	weir_stall_progressed(e, wr->channel, w->now_ns);
 	weir_window_completed(e->window, wr->length, wr->posted_ns);
-	if (e->window->bytes_max != limit)
-		weir_trace_note(e->trace, e->window->now_ns,
+	if (w->bytes_max != bytes_max || w->wrs_max != wrs_max)
+		weir_trace_note(e->trace, w->now_ns,
 				&(struct weir_trace_record){ .event = WEIR_TRACE_LIMIT,
-							     .bytes = e->window->bytes_max });
+							     .bytes = w->bytes_max,
+							     .wrs = w->wrs_max });
 }
 
 /* The selector learns only from WRs that took the chosen path and succeeded. */

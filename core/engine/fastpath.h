@@ -51,7 +51,7 @@ static inline struct weir_wr *weir_fastpath_wr(struct weir_engine *e, struct wei
  * request, which could be merged with @req.
  *
  * The host can read the clock after the post. If the request has not completed by then, the host
- * owes a weir_fastpath_start_timer(). A window with a policy needs a weir_window_tick() before this
+ * owes a weir_fastpath_start_timer(). A window that learns needs a weir_window_tick() before this
  * call.
  *
  * Return: the WR, to be posted on its channel, with a completion owed. NULL, with nothing changed,
@@ -89,7 +89,7 @@ void weir_fastpath_succeeded(struct weir_engine *e);
 
 /**
  * weir_fastpath_complete() - the WR succeeded before anything else happened
- * @e: the engine; its window has no policy
+ * @e: the engine; its window has no learner
  * @wr: the result of the last weir_fastpath_post()
  *
  * Replaces weir_engine_completed() and the WEIR_ACTION_DONE.

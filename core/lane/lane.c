@@ -6,7 +6,7 @@ bool weir_lane_may_lend(const struct weir_engine *e, uint32_t lanes)
 {
 	const struct weir_window *w = e->window;
 
-	return !w->policy && weir_engine_is_idle(e) && weir_engine_is_quiet(e) &&
+	return !w->learner && weir_engine_is_idle(e) && weir_engine_is_quiet(e) &&
 	       w->bytes + (uint64_t)lanes * WEIR_LANE_BYTES <= w->bytes_max / 2 &&
 	       w->wrs + lanes * WEIR_LANE_WRS <= w->wrs_max / 2;
 }

@@ -9,41 +9,47 @@ int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max
 {
 	if (!bytes_max || !wrs_max)
 		return -EINVAL;
-	w->policy = NULL;
+	w->learner = NULL;
 	w->bytes_min = w->bytes_top = w->bytes_max = bytes_max;
 	w->now_ns = 0;
-	w->wrs_max = wrs_max;
+	w->wrs_min = w->wrs_top = w->wrs_max = wrs_max;
 	w->bytes = 0;
 	w->wrs = 0;
 	weir_list_init(&w->waiters);
 	return 0;
 }
 
-int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *policy,
-			   uint64_t bytes_min)
+int weir_window_set_learner(struct weir_window *w, struct weir_window_learner *learner,
+			    const struct weir_window_bounds *least)
 {
-	if (!bytes_min || bytes_min > w->bytes_top)
+	if (!least->bytes || least->bytes > w->bytes_top || !least->wrs ||
+	    least->wrs > w->wrs_top)
 		return -EINVAL;
-	w->policy = policy;
-	w->bytes_min = w->bytes_max = bytes_min;
+	w->learner = learner;
+	w->bytes_min = w->bytes_max = least->bytes;
+	w->wrs_min = w->wrs_max = least->wrs;
 	return 0;
 }
 
-void weir_window_run_policy(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
+static uint64_t clamp(uint64_t value, uint64_t min, uint64_t max)
 {
-	const struct weir_window_sample sample = { posted_ns, w->now_ns, bytes, w->bytes };
-	uint64_t limit;
-
-	limit = w->policy->completed(w->policy, w, &sample);
-	if (limit < w->bytes_min)
-		limit = w->bytes_min;
-	w->bytes_max = limit < w->bytes_top ? limit : w->bytes_top;
+	if (value < min)
+		return min;
+	return value < max ? value : max;
 }
 
-bool weir_window_is_filled_by(const struct weir_window *w, uint64_t in_flight)
+void weir_window_run_learner(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
 {
-	return in_flight >= w->bytes_max - w->bytes_max / 4 ||
-	       in_flight + w->bytes_min > w->bytes_max;
+	const struct weir_window_success success = { .posted_ns = posted_ns,
+						     .now_ns = w->now_ns,
+						     .bytes = bytes,
+						     .wrs_in_flight = w->wrs,
+						     .in_flight = w->bytes };
+	struct weir_window_bounds limits = { w->bytes_max, w->wrs_max };
+
+	w->learner->completed(w->learner, w, &success, &limits);
+	w->bytes_max = clamp(limits.bytes, w->bytes_min, w->bytes_top);
+	w->wrs_max = (uint32_t)clamp(limits.wrs, w->wrs_min, w->wrs_top);
 }
 
 void weir_window_waiter_init(struct weir_window_waiter *waiter)
@@ -88,7 +94,7 @@ struct weir_window_waiter *weir_window_next_waiter(struct weir_window *w)
 		return NULL;
 	first = weir_list_entry(w->waiters.next, struct weir_window_waiter, link);
 	if (!weir_window_fits(w, first->bytes)) {
-		first->notified = false; /* a policy may have withdrawn the room offered before */
+		first->notified = false; /* a learner may have withdrawn the room offered before */
 		return NULL;
 	}
 	if (first->notified)

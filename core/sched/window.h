@@ -4,8 +4,8 @@
  * Further work waits in the session, where merging is still possible, instead of thrashing the
  * NIC's caches.
  *
- * A policy can learn the limit from completions, between a lower bound that lets every engine work
- * and the host's upper bound.
+ * A learner can move the limits from completions, between lower bounds that let every engine work
+ * and the host's upper bounds.
  *
  * Several engines share a window. A refused engine waits in line, and no engine passes the line.
  * Small requests therefore cannot starve large requests, and no session starves another.
@@ -18,55 +18,68 @@
 #include "core/base/list.h"
 
 /**
- * struct weir_window_sample - one successful work request
+ * struct weir_window_success - one successful work request
  * @posted_ns: time of the post
  * @now_ns: time when the completion was seen, not before @posted_ns
  * @bytes: its size
  * @in_flight: bytes in flight, including this WR
+ * @wrs_in_flight: work requests in flight, including this one
  */
-struct weir_window_sample {
+struct weir_window_success {
 	uint64_t posted_ns;
 	uint64_t now_ns;
 	uint32_t bytes;
+	uint32_t wrs_in_flight;
 	uint64_t in_flight;
+};
+
+/* Limits of a window, as its fields bytes_max and wrs_max. */
+struct weir_window_bounds {
+	uint64_t bytes;
+	uint32_t wrs;
 };
 
 struct weir_window;
 
 /**
- * struct weir_window_policy - decides the size of a window; embedded in the policy's state
- * @completed: called for each success, before the WR's room is returned. Returns the new limit in
- *	bytes, which is then clamped to the window's bounds
+ * struct weir_window_learner - decides the size of a window; embedded in the learner's state
+ * @completed: called for each success, before the WR's room is returned. Changes @limits, which
+ *	hold the present limits; both are then clamped to the window's bounds
  *
  * Serialised with the window. Must not allocate, sleep or use floating point.
  */
-struct weir_window_policy {
-	uint64_t (*completed)(struct weir_window_policy *policy, const struct weir_window *w,
-			      const struct weir_window_sample *sample);
+struct weir_window_learner {
+	void (*completed)(struct weir_window_learner *learner, const struct weir_window *w,
+			  const struct weir_window_success *success,
+			  struct weir_window_bounds *limits);
 };
 
 /**
  * struct weir_window - room in flight
- * @policy: moves @bytes_max, or NULL for a fixed limit
+ * @learner: moves @bytes_max and @wrs_max, or NULL for fixed limits
  * @bytes_min: lowest @bytes_max; a WR up to this size can always fit eventually
  * @bytes_top: highest @bytes_max
  * @bytes_max: limit, at least 1
+ * @wrs_min: lowest @wrs_max
+ * @wrs_top: highest @wrs_max
  * @wrs_max: limit, at least 1
  * @bytes: bytes in flight; at most the @bytes_max of the last take
- * @wrs: WRs in flight, at most @wrs_max
+ * @wrs: WRs in flight; at most the @wrs_max of the last take
  * @now_ns: the latest time reported by any engine
  * @waiters: waiters, in order
  *
  * Serialised by the host, with one lock over all engines that share the window.
  */
 struct weir_window {
-	struct weir_window_policy *policy;
+	struct weir_window_learner *learner;
 	uint64_t bytes_min;
 	uint64_t bytes_top;
 	uint64_t bytes_max;
+	uint32_t wrs_min;
+	uint32_t wrs_top;
 	uint32_t wrs_max;
-	uint64_t bytes;
 	uint32_t wrs;
+	uint64_t bytes;
 	uint64_t now_ns;
 	struct weir_list waiters;
 };
@@ -94,15 +107,16 @@ struct weir_window_waiter {
 int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max);
 
 /**
- * weir_window_set_policy() - let a policy move the limit, starting at the lowest
+ * weir_window_set_learner() - let a learner move the limits, starting at the lowest
  * @w: a window not used by any engine yet
- * @policy: *kept*; initialised
- * @bytes_min: lowest limit; at least the largest fragment of any engine
+ * @learner: *kept*; initialised
+ * @least: lowest limits; bytes: at least the largest fragment of any engine. A limit that is not to
+ *	be moved is the initial limit of @w
  *
- * Return: 0, or -EINVAL if @bytes_min is 0 or above the initial limit of @w.
+ * Return: 0, or -EINVAL if a lowest limit is 0 or above the initial limit of @w.
  */
-int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *policy,
-			   uint64_t bytes_min);
+int weir_window_set_learner(struct weir_window *w, struct weir_window_learner *learner,
+			    const struct weir_window_bounds *least);
 
 /**
  * weir_window_tick() - report the time
@@ -115,8 +129,8 @@ static inline void weir_window_tick(struct weir_window *w, uint64_t now_ns)
 		w->now_ns = now_ns;
 }
 
-/* weir_window_completed() for a window with a policy. */
-void weir_window_run_policy(struct weir_window *w, uint32_t bytes, uint64_t posted_ns);
+/* weir_window_completed() for a window with a learner. */
+void weir_window_run_learner(struct weir_window *w, uint32_t bytes, uint64_t posted_ns);
 
 /**
  * weir_window_completed() - one work request has succeeded
@@ -126,21 +140,9 @@ void weir_window_run_policy(struct weir_window *w, uint32_t bytes, uint64_t post
  */
 static inline void weir_window_completed(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
 {
-	if (w->policy)
-		weir_window_run_policy(w, bytes, posted_ns);
+	if (w->learner)
+		weir_window_run_learner(w, bytes, posted_ns);
 }
-
-/**
- * weir_window_is_filled_by() - whether the load was enough to judge the limit
- * @w: the window
- * @in_flight: most bytes in flight during the period
- *
- * For policies: a load that left the window unfilled gains nothing from more room.
- *
- * Return: true if @in_flight is most of the limit, or the rest may have been too small for one more
- *	WR.
- */
-bool weir_window_is_filled_by(const struct weir_window *w, uint64_t in_flight);
 
 /**
  * weir_window_waiter_init() - initialise a waiter outside the line
@@ -209,7 +211,7 @@ static inline void weir_window_give(struct weir_window *w, uint32_t bytes)
 
 /**
  * weir_window_lend() - claim room for work requests that others post
- * @w: an initialised window without a policy
+ * @w: an initialised window without a learner
  * @bytes: in flight at most
  * @wrs: in flight at most
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * TIMELY sets a rate; this policy sets a window, and makes one step for each window's worth of
+ * TIMELY sets a rate; this learner sets a window, and makes one step for each window's worth of
  * completions, about a round trip. TIMELY's thresholds of 50 and 500 us suit one network; here they
  * are multiples of the delay without a queue. Because paths change, that delay is measured again
  * now and then. The window closes to its minimum, and the first WR posted after the drain is the
@@ -27,30 +27,35 @@ static uint64_t high_ns(const struct weir_window_delay *d)
 	return 4 * d->base_ns;
 }
 
-static uint64_t step_bytes(const struct weir_window *w)
+static uint64_t step_of(const struct weir_window_delay *d, const struct weir_window *w)
 {
-	return w->bytes_min / STEPS + 1;
+	return weir_window_unit_least(w, d->unit) / STEPS + 1;
+}
+
+static bool is_filled(const struct weir_window_delay *d, const struct weir_window *w)
+{
+	return weir_window_unit_is_filled_by(w, d->unit, d->in_flight_max);
 }
 
 /* There is no queue to speak of. */
 static uint64_t grow_window(struct weir_window_delay *d, const struct weir_window *w)
 {
 	d->calm++;
-	if (!weir_window_is_filled_by(w, d->in_flight_max))
-		return w->bytes_max;
-	return w->bytes_max + (d->calm >= CALM_ROUNDS ? CALM_STEPS * step_bytes(w) : step_bytes(w));
+	if (!is_filled(d, w))
+		return d->limit;
+	return d->limit + (d->calm >= CALM_ROUNDS ? CALM_STEPS : 1) * step_of(d, w);
 }
 
 /*
  * The queue is far too long: reduces the window by 4/5 of the excess (beta of TIMELY), at most by
  * half.
  */
-static uint64_t shrink_window(struct weir_window_delay *d, const struct weir_window *w)
+static uint64_t shrink_window(struct weir_window_delay *d)
 {
 	uint64_t percent = 80 * (d->mean_ns - high_ns(d)) / d->mean_ns;
 
 	d->calm = 0;
-	return w->bytes_max - w->bytes_max / 100 * (percent < 50 ? percent : 50);
+	return d->limit - d->limit / 100 * (percent < 50 ? percent : 50);
 }
 
 /*
@@ -63,29 +68,32 @@ static uint64_t steer_by_trend(struct weir_window_delay *d, const struct weir_wi
 	int64_t percent = 50 + 200 * d->trend_ns / (int64_t)d->base_ns;
 	uint64_t down = percent < 0 ? 0 : percent > 100 ? 100 : (uint64_t)percent;
 	uint64_t queue_percent = 100 * (d->mean_ns - low_ns(d)) / low_ns(d);
-	uint64_t limit = w->bytes_max;
+	uint64_t limit = d->limit;
 
 	d->calm = 0;
 	limit -= limit / GENTLY * down / 100 * queue_percent / 100;
-	if (weir_window_is_filled_by(w, d->in_flight_max))
-		limit += step_bytes(w) * (100 - down) / 100;
+	if (is_filled(d, w))
+		limit += step_of(d, w) * (100 - down) / 100;
 	return limit;
 }
 
 static uint64_t begin_measuring_base(struct weir_window_delay *d, const struct weir_window *w)
 {
 	d->rounds = 0;
-	d->home = w->bytes_max;
+	d->home = d->limit;
 	d->measure_ns = w->now_ns;
-	return w->bytes_min;
+	return weir_window_unit_least(w, d->unit);
 }
 
 static uint64_t measure_base(struct weir_window_delay *d, const struct weir_window *w,
-			     const struct weir_window_sample *sample)
+			     const struct weir_window_success *success)
 {
-	if (sample->posted_ns <= d->measure_ns || sample->in_flight > w->bytes_min)
-		return w->bytes_min;
-	d->base_ns = sample->now_ns - sample->posted_ns + 1;
+	uint64_t least = weir_window_unit_least(w, d->unit);
+
+	if (success->posted_ns <= d->measure_ns ||
+	    weir_window_unit_in_flight(success, d->unit) > least)
+		return least;
+	d->base_ns = success->now_ns - success->posted_ns + 1;
 	d->measure_ns = 0;
 	return d->home;
 }
@@ -102,34 +110,47 @@ static uint64_t end_round(struct weir_window_delay *d, const struct weir_window 
 	if (mean_ns < low_ns(d))
 		return grow_window(d, w);
 	if (mean_ns > high_ns(d))
-		return shrink_window(d, w);
+		return shrink_window(d);
 	return steer_by_trend(d, w);
 }
 
-static uint64_t completed(struct weir_window_policy *policy, const struct weir_window *w,
-			  const struct weir_window_sample *sample)
+static uint64_t next_limit(struct weir_window_delay *d, const struct weir_window *w,
+			   const struct weir_window_success *success)
 {
-	struct weir_window_delay *d = container_of(policy, struct weir_window_delay, policy);
-	uint64_t mean_ns, limit;
+	uint64_t in_flight = weir_window_unit_in_flight(success, d->unit), mean_ns, limit;
 
 	if (d->measure_ns)
-		return measure_base(d, w, sample);
+		return measure_base(d, w, success);
 	d->count++;
-	d->sum_ns += sample->now_ns - sample->posted_ns;
-	d->bytes += sample->bytes;
-	if (d->in_flight_max < sample->in_flight)
-		d->in_flight_max = sample->in_flight;
-	if (d->bytes < w->bytes_max)
-		return w->bytes_max;
+	d->sum_ns += success->now_ns - success->posted_ns;
+	d->done += weir_window_unit_size(success, d->unit);
+	if (d->in_flight_max < in_flight)
+		d->in_flight_max = in_flight;
+	if (d->done < weir_window_unit_limit(w, d->unit))
+		return d->limit;
 	mean_ns = d->sum_ns / d->count + 1;
 	limit = end_round(d, w, mean_ns);
 	d->count = 0;
-	d->sum_ns = d->bytes = d->in_flight_max = 0;
+	d->sum_ns = d->done = d->in_flight_max = 0;
 	return ++d->rounds < MEASURE_ROUNDS ? limit : begin_measuring_base(d, w);
 }
 
-void weir_window_delay_init(struct weir_window_delay *d)
+static void completed(struct weir_window_learner *learner, const struct weir_window *w,
+		      const struct weir_window_success *success, struct weir_window_bounds *limits)
+{
+	struct weir_window_delay *d = container_of(learner, struct weir_window_delay, learner);
+	uint64_t limit = weir_window_unit_limit(w, d->unit);
+
+	/* The window may have clamped the last limit. */
+	if (d->limit - limit >= weir_window_unit_grain(d->unit))
+		d->limit = limit;
+	d->limit = next_limit(d, w, success);
+	weir_window_unit_set(limits, d->unit, d->limit);
+}
+
+void weir_window_delay_init(struct weir_window_delay *d, enum weir_window_unit unit)
 {
 	memset(d, 0, sizeof(*d));
-	d->policy.completed = completed;
+	d->learner.completed = completed;
+	d->unit = unit;
 }

@@ -17,7 +17,7 @@ static uint64_t start_round(struct weir_window_knee *k, enum weir_window_knee_st
 {
 	k->state = state;
 	k->settled = false;
-	k->bytes = 0;
+	k->done = 0;
 	k->in_flight_max = 0;
 	return limit;
 }
@@ -102,32 +102,41 @@ static uint64_t end_round(struct weir_window_knee *k, uint64_t limit, uint64_t r
 	return held(k, rate);
 }
 
-static uint64_t completed(struct weir_window_policy *policy, const struct weir_window *w,
-			  const struct weir_window_sample *sample)
+static uint64_t next_limit(struct weir_window_knee *k, const struct weir_window *w,
+			   const struct weir_window_success *success)
 {
-	struct weir_window_knee *k = container_of(policy, struct weir_window_knee, policy);
-	uint64_t limit = w->bytes_max, elapsed_ns;
+	uint64_t in_flight = weir_window_unit_in_flight(success, k->unit);
+	uint64_t limit = weir_window_unit_limit(w, k->unit), elapsed_ns;
 
-	k->bytes += sample->bytes;
-	if (k->in_flight_max < sample->in_flight)
-		k->in_flight_max = sample->in_flight;
-	if (!k->settled && k->bytes >= limit) {
+	k->done += weir_window_unit_size(success, k->unit);
+	if (k->in_flight_max < in_flight)
+		k->in_flight_max = in_flight;
+	if (!k->settled && k->done >= limit) {
 		k->settled = true;
-		k->since_ns = sample->now_ns;
-		k->bytes = 0;
+		k->since_ns = success->now_ns;
+		k->done = 0;
 		k->in_flight_max = 0;
 	}
-	if (!k->settled || k->bytes < ROUND * limit || sample->now_ns == k->since_ns)
+	if (!k->settled || k->done < ROUND * limit || success->now_ns == k->since_ns)
 		return limit;
-	if (!weir_window_is_filled_by(w, k->in_flight_max))
+	if (!weir_window_unit_is_filled_by(w, k->unit, k->in_flight_max))
 		return start_round(k, k->state, limit);
-	elapsed_ns = sample->now_ns - k->since_ns;
-	return end_round(k, limit, (k->bytes << 10) / elapsed_ns);
+	elapsed_ns = success->now_ns - k->since_ns;
+	return end_round(k, limit, (k->done << 10) / elapsed_ns);
 }
 
-void weir_window_knee_init(struct weir_window_knee *k)
+static void completed(struct weir_window_learner *learner, const struct weir_window *w,
+		      const struct weir_window_success *success, struct weir_window_bounds *limits)
+{
+	struct weir_window_knee *k = container_of(learner, struct weir_window_knee, learner);
+
+	weir_window_unit_set(limits, k->unit, next_limit(k, w, success));
+}
+
+void weir_window_knee_init(struct weir_window_knee *k, enum weir_window_unit unit)
 {
 	memset(k, 0, sizeof(*k));
-	k->policy.completed = completed;
+	k->learner.completed = completed;
+	k->unit = unit;
 	k->rest = 1;
 }

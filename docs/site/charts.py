@@ -291,6 +291,14 @@ def all_charts(source):
         Panel("urgent message", [row for row in rows if "urgent" in row["measure"]],
               ["measure"], "value", "way", label="us", log=True)]
 
+    rows = [{**row, "case": f"{row['cause']}, {row['nic']}"} for row in table("window")
+            if row["window"] not in ("256 WRs", "delay, WRs")]
+    yield "window", [
+        Panel("rate (modelled)", rows, ["case"], "rate", "window", label="without a window: 1",
+              mark=1),
+        Panel("a neighbour's read (modelled)", rows, ["case"], "neighbour_us", "window", log=True,
+              label="us, median")]
+
     rows = table("softnic-ucx")
     yield "softnic-ucx", [
         Panel(name, [row for row in rows if row["unit"] == unit], ["cell"], "median", "system",

@@ -24,12 +24,53 @@ enum weir_batching {
 	WEIR_BATCHING_HYBRID, /* merge and doorbell */
 };
 
-/* How many bytes may be in flight on a NIC. The first session on the NIC decides. */
+/*
+ * How much may be in flight on a NIC: window_bytes, and window_wrs work requests. One of the two
+ * limits can be learned. The first session on the NIC decides.
+ */
 enum weir_admission {
-	WEIR_ADMISSION_DEFAULT, /* static */
-	WEIR_ADMISSION_STATIC, /* a fixed window of window_bytes */
+	WEIR_ADMISSION_DEFAULT, /* static, or window_policy if there is one */
+	WEIR_ADMISSION_STATIC, /* both limits are fixed */
 	WEIR_ADMISSION_DELAY, /* up to window_bytes, adapted to completion latency */
 	WEIR_ADMISSION_KNEE, /* up to window_bytes, adapted to the throughput's knee */
+	WEIR_ADMISSION_DELAY_WRS, /* up to window_wrs, adapted to completion latency */
+	WEIR_ADMISSION_KNEE_WRS, /* up to window_wrs, adapted to the throughput's knee */
+};
+
+/*
+ * One successful work request, as a policy of the window learns of it. The times are of
+ * CLOCK_MONOTONIC. In flight is what all sessions of the process have in flight on the NIC, this
+ * work request included. Later versions of the library may add fields at the end.
+ */
+struct weir_window_sample {
+	uint64_t posted_ns;
+	uint64_t completed_ns; /* when the completion was seen */
+	uint64_t bytes; /* of this work request */
+	uint64_t bytes_in_flight;
+	uint64_t wrs_in_flight;
+};
+
+/* Limits of what may be in flight on a NIC. */
+struct weir_window_limits {
+	uint64_t bytes;
+	uint64_t wrs;
+};
+
+/*
+ * Your own policy of the window. completed is called for each successful work request. *limits
+ * holds the present limits, and receives those from now on: bytes between fragment_bytes and
+ * window_bytes, work requests between 1 and window_wrs; a value beyond is moved to the bound. Both
+ * start at the least. docs/examples/window_policy.c is an example.
+ *
+ * completed runs in any thread of the process that uses a session, with the NIC's lock held: one
+ * call at a time. It must return within microseconds, and must not call the library or wait. What
+ * arg points to must stay until the last session on the NIC has closed.
+ */
+struct weir_window_policy {
+	size_t size; /* sizeof(struct weir_window_policy) */
+	void (*completed)(void *arg, const struct weir_window_sample *sample,
+			  struct weir_window_limits *limits);
+	void *arg;
 };
 
 /* How requests access unregistered memory: see struct weir_iov. */
@@ -102,6 +143,16 @@ struct weir_session_tuning {
 	 * empty polls, 1 to 100; default 90. Blocking calls have no such limit.
 	 */
 	unsigned int poll_percent_max;
+	/*
+	 * Work requests in flight on the NIC, over all its sessions; default 4096. The first
+	 * session on a NIC decides.
+	 */
+	unsigned int window_wrs;
+	/*
+	 * Moves window_bytes and window_wrs, instead of one of the admissions. Copied. The first
+	 * session on a NIC decides.
+	 */
+	const struct weir_window_policy *window_policy;
 };
 
 #endif

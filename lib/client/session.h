@@ -275,7 +275,7 @@ static inline bool weir_session_is_whole(const struct weir_session *session)
 /* Whether a lone request needs the time before its post. With nic->lock held. */
 static inline bool weir_session_must_read_clock(const struct weir_session *session)
 {
-	return session->engine.window->policy || !session->sampler.left;
+	return session->engine.window->learner || !session->sampler.left;
 }
 
 /* With nic->lock held. */

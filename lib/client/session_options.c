@@ -35,6 +35,7 @@ static void fill_defaults(struct weir_session_options *o, struct weir_session_tu
 {
 	if (!t->admission)
 		t->admission = WEIR_ADMISSION_STATIC;
+	t->window_wrs = t->window_wrs ? t->window_wrs : WEIR_WINDOW_WRS_DEFAULT;
 	o->channels = o->channels ? o->channels : WEIR_CHANNELS_DEFAULT;
 	if (!t->cqs)
 		t->cqs = o->polling == WEIR_POLLING_SCQ ? 1 : o->channels;
@@ -104,7 +105,7 @@ static int check_choices(const struct weir_session_options *o, const struct weir
 	} choices[] = {
 		{ o->preset, WEIR_PRESET_ACCELIO, "preset" },
 		{ t->batching, WEIR_BATCHING_HYBRID, "way of batching" },
-		{ t->admission, WEIR_ADMISSION_KNEE, "way of admission" },
+		{ t->admission, WEIR_ADMISSION_KNEE_WRS, "way of admission" },
 		{ t->mr, WEIR_MR_DYN, "way to register memory" },
 		{ o->polling, WEIR_POLLING_SCQ, "way of polling" },
 		{ o->unload, WEIR_UNLOAD_MEASURED, "way of unloading" },
@@ -120,6 +121,24 @@ static int check_choices(const struct weir_session_options *o, const struct weir
 	return 0;
 }
 
+static int check_window_policy(const struct weir_session_tuning *t, struct weir_error *error)
+{
+	struct weir_window_policy policy;
+	int rc;
+
+	if (!t->window_policy)
+		return 0;
+	if (t->admission)
+		return weir_error_set(error, -EINVAL,
+				      "a policy of the window and way of admission number %u: "
+				      "choose one",
+				      t->admission);
+	rc = weir_sized_in(&policy, sizeof(policy), t->window_policy, "weir_window_policy", error);
+	if (!rc && !policy.completed)
+		return weir_error_set(error, -EINVAL, "the policy of the window has no completed");
+	return rc;
+}
+
 int weir_session_options_fill(struct weir_session_options *filled,
 			      struct weir_session_tuning *tuning,
 			      const struct weir_session_options *given, struct weir_error *error)
@@ -131,6 +150,8 @@ int weir_session_options_fill(struct weir_session_options *filled,
 				   error);
 	if (!rc)
 		rc = check_choices(filled, tuning, error);
+	if (!rc)
+		rc = check_window_policy(tuning, error);
 	if (rc)
 		return rc;
 	filled->tuning = tuning;

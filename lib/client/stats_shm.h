@@ -19,7 +19,7 @@
 
 #define WEIR_STATS_SHM_NAME "weir-trace"
 #define WEIR_STATS_SHM_MAGIC 0x6764656c72696577ull /* "weirledg" */
-#define WEIR_STATS_SHM_VERSION 7
+#define WEIR_STATS_SHM_VERSION 8
 #define WEIR_STATS_SHM_TEXT 64
 #define WEIR_STATS_SHM_SLOTS 2048 /* a power of two */
 
@@ -63,12 +63,15 @@ struct weir_counters {
  * struct weir_stats_shm_window - the NIC's window, when the session last posted or completed
  * @bytes_max: its limit; @bytes_top: the limit's maximum
  * @bytes, @wrs: in flight, of all sessions on the NIC
+ * @wrs_max: limit of work requests; @wrs_top: that limit's maximum
  */
 struct weir_stats_shm_window {
 	uint64_t bytes_max;
 	uint64_t bytes_top;
 	uint64_t bytes;
 	uint64_t wrs;
+	uint64_t wrs_max;
+	uint64_t wrs_top;
 };
 
 /**
@@ -119,12 +122,12 @@ struct weir_stats_shm {
 _Static_assert(sizeof(struct weir_counters) == 26 * 8, "others read it");
 _Static_assert(offsetof(struct weir_stats_shm, counters) == 160, "others read it");
 _Static_assert(offsetof(struct weir_stats_shm, window) == 368, "others read it");
-_Static_assert(offsetof(struct weir_stats_shm, pressure) == 400, "others read it");
-_Static_assert(offsetof(struct weir_stats_shm, trace) == 4504, "others read it");
-_Static_assert(offsetof(struct weir_stats_shm, latency) == 4504 + 40 * WEIR_STATS_SHM_SLOTS,
+_Static_assert(offsetof(struct weir_stats_shm, pressure) == 416, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, trace) == 4520, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, latency) == 4520 + 40 * WEIR_STATS_SHM_SLOTS,
 	       "others read it");
 _Static_assert(sizeof(struct weir_stats_shm) ==
-		       4504 + 40 * WEIR_STATS_SHM_SLOTS + WEIR_STATS_SHM_KINDS * 59416,
+		       4520 + 40 * WEIR_STATS_SHM_SLOTS + WEIR_STATS_SHM_KINDS * 59416,
 	       "others read it");
 
 /**

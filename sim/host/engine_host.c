@@ -11,6 +11,7 @@
 
 #define POLL_WCS_MAX 256
 #define WAKE_NS 5000 /* cost of a wake-up, until idle times were measured */
+#define LEARNED_WRS_MIN (2 * WEIR_BATCH_MAX) /* as in the library */
 
 /* weir_sge and sim_sge have the same layout. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct sim_sge) &&
@@ -292,6 +293,31 @@ static int poller_init(struct sim_poller *poller, struct sim_engine_host *weir, 
 	return sim_cq_init(&poller->cq, &poller->events, (uint32_t)(s->qps * s->sq_depth));
 }
 
+/* As the library's nic.c. */
+static int window_init(struct sim_engine_host *weir, const struct sim_load_settings *s)
+{
+	bool is_of_wrs = s->admission == SIM_ADMISSION_DELAY_WRS ||
+			 s->admission == SIM_ADMISSION_KNEE_WRS;
+	bool is_delay = s->admission == SIM_ADMISSION_DELAY ||
+			s->admission == SIM_ADMISSION_DELAY_WRS;
+	enum weir_window_unit unit = is_of_wrs ? WEIR_WINDOW_WRS : WEIR_WINDOW_BYTES;
+	struct weir_window_bounds least = { s->fragment, (uint32_t)s->window_wrs };
+	int rc = weir_window_init(&weir->window, s->window, (uint32_t)s->window_wrs);
+
+	if (rc || s->admission == SIM_ADMISSION_STATIC)
+		return rc;
+	if (is_of_wrs) {
+		least.bytes = s->window;
+		if (least.wrs > LEARNED_WRS_MIN)
+			least.wrs = LEARNED_WRS_MIN;
+	}
+	weir_window_delay_init(&weir->delay, unit);
+	weir_window_knee_init(&weir->knee, unit);
+	return weir_window_set_learner(&weir->window,
+				       is_delay ? &weir->delay.learner : &weir->knee.learner,
+				       &least);
+}
+
 int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
 			 const struct sim_load_settings *settings, uint32_t nr_pollers)
 {
@@ -301,7 +327,7 @@ int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
 	*weir = (struct sim_engine_host){ .node = node, .settings = settings };
 	sim_lock_init(&weir->lock, settings->lock == SIM_LOCK_MUTEX);
 	weir_combine_init(&weir->combine);
-	rc = weir_window_init(&weir->window, settings->window, (uint32_t)settings->window_wrs);
+	rc = window_init(weir, settings);
 	weir->pollers = calloc(nr_pollers, sizeof(*weir->pollers));
 	if (!weir->pollers)
 		return -ENOMEM;

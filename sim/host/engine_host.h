@@ -19,6 +19,8 @@
 #include "core/base/combine.h"
 #include "core/link/in_flight.h"
 #include "core/poll/poll.h"
+#include "core/sched/window_delay.h"
+#include "core/sched/window_knee.h"
 #include "sim/host/world.h"
 
 /**
@@ -44,7 +46,7 @@ struct sim_poller {
  * @settings: *kept*
  * @lock: guards this struct and the engines of its sessions
  * @combine: requests not yet taken, and sessions that may have actions
- * @window: shared by all sessions
+ * @window: shared by all sessions; moved by @delay or @knee, if either is in use
  * @peak_bytes: the most bytes in flight so far
  * @pollers, @nr_pollers: assigned to sessions in turn
  * @nr_sessions: sessions so far
@@ -55,6 +57,8 @@ struct sim_engine_host {
 	struct sim_lock lock;
 	struct weir_combine combine;
 	struct weir_window window;
+	struct weir_window_delay delay;
+	struct weir_window_knee knee;
 	uint64_t peak_bytes;
 	struct sim_poller *pollers;
 	uint32_t nr_pollers;

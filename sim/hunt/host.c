@@ -201,22 +201,35 @@ void hunt_host_wake(struct hunt_session *s)
 			     hunt_dice(&h->host, 500) ? 0 : hunt_while(&h->host));
 }
 
-static uint64_t wander(struct weir_window_policy *policy, const struct weir_window *w,
-		       const struct weir_window_sample *sample)
+static void wander(struct weir_window_learner *learner, const struct weir_window *w,
+		   const struct weir_window_success *success, struct weir_window_bounds *limits)
 {
-	struct hunt *h = container_of(policy, struct hunt, wander);
+	struct hunt *h = container_of(learner, struct hunt, wander);
 
-	hunt_expect(h, sample->in_flight == w->bytes && sample->bytes <= sample->in_flight,
-		    "a policy learns that %u of %llu bytes in flight completed", sample->bytes,
-		    (unsigned long long)sample->in_flight);
-	hunt_expect(h, sample->posted_ns <= sample->now_ns, "a WR completes before it is posted");
-	return sim_rng_below(&h->wear, 2 * h->window_bytes);
+	hunt_expect(h, success->in_flight == w->bytes && success->bytes <= success->in_flight,
+		    "a learner hears that %u of %llu bytes in flight completed", success->bytes,
+		    (unsigned long long)success->in_flight);
+	hunt_expect(h, success->wrs_in_flight == w->wrs && w->wrs,
+		    "a learner hears of %u work requests in flight", success->wrs_in_flight);
+	hunt_expect(h, success->posted_ns <= success->now_ns, "a WR completes before it is posted");
+	limits->bytes = sim_rng_below(&h->wear, 2 * h->window_bytes);
+	limits->wrs = (uint32_t)sim_rng_below(&h->wear, 2 * (uint64_t)w->wrs_top);
 }
 
-static void set_policy(struct hunt *h, struct weir_window_policy *policy)
+static void set_learner(struct hunt *h, struct weir_window_learner *learner)
 {
-	hunt_expect(h, !weir_window_set_policy(&h->window, policy, h->config.fragment_bytes),
-		    "the window refuses a policy");
+	const struct weir_window_bounds least = {
+		h->config.fragment_bytes,
+		1 + (uint32_t)sim_rng_below(&h->host, h->window.wrs_top),
+	};
+
+	hunt_expect(h, !weir_window_set_learner(&h->window, learner, &least),
+		    "the window refuses a learner");
+}
+
+static enum weir_window_unit draw_unit(struct hunt *h)
+{
+	return sim_rng_below(&h->host, 2) ? WEIR_WINDOW_WRS : WEIR_WINDOW_BYTES;
 }
 
 static void window_begin(struct hunt *h)
@@ -229,16 +242,16 @@ static void window_begin(struct hunt *h)
 	hunt_expect(h, !rc, "the window refuses its limits");
 	switch (sim_rng_below(&h->host, 4)) {
 	case 0:
-		weir_window_delay_init(&h->delay);
-		set_policy(h, &h->delay.policy);
+		weir_window_delay_init(&h->delay, draw_unit(h));
+		set_learner(h, &h->delay.learner);
 		break;
 	case 1:
-		weir_window_knee_init(&h->knee);
-		set_policy(h, &h->knee.policy);
+		weir_window_knee_init(&h->knee, draw_unit(h));
+		set_learner(h, &h->knee.learner);
 		break;
 	case 2:
 		h->wander.completed = wander;
-		set_policy(h, &h->wander);
+		set_learner(h, &h->wander);
 		break;
 	}
 }

@@ -181,7 +181,7 @@ struct hunt {
 	struct weir_window window;
 	struct weir_window_delay delay;
 	struct weir_window_knee knee;
-	struct weir_window_policy wander;
+	struct weir_window_learner wander;
 	uint64_t window_bytes;
 	struct weir_engine_config config;
 	struct hunt_session sessions[HUNT_SESSIONS];

@@ -23,6 +23,13 @@ enum sim_hold { SIM_HOLD_POST, SIM_HOLD_OP };
 enum sim_mr { SIM_MR_USER, SIM_MR_PRE, SIM_MR_DYN };
 enum sim_lock_kind { SIM_LOCK_SPIN, SIM_LOCK_MUTEX };
 enum sim_until { SIM_UNTIL_ANSWER, SIM_UNTIL_COMPLETE };
+enum sim_admission {
+	SIM_ADMISSION_STATIC,
+	SIM_ADMISSION_DELAY,
+	SIM_ADMISSION_KNEE,
+	SIM_ADMISSION_DELAY_WRS,
+	SIM_ADMISSION_KNEE_WRS
+};
 enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, SIM_PATTERN_TRACE };
 
 /**
@@ -63,12 +70,13 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  * @imm, @credit_batch: exchange: an immediate for each message, and slots returned in one message
  * @percent: exchange: the sender looks for free slots when fewer than this are free
  * @window, @window_wrs: weir: the most in flight, over all sessions of a client
+ * @admission: weir: an enum sim_admission
  */
 struct sim_load_settings {
 	uint64_t driver, threads, depth, batch, op, size, qps, share, lock, hold;
 	uint64_t poll, poll_wcs, poll_retries, pattern, skew, mrs, region_bytes, class;
 	uint64_t mr, think_ps, handle_ps, poller, cqs, sq_depth, core_ps;
-	uint64_t chain, merge, sge_max, fragment, window, window_wrs, touched;
+	uint64_t chain, merge, sge_max, fragment, window, window_wrs, admission, touched;
 	uint64_t unload, hot, learn, parity, until;
 	uint64_t conns, segment, policy, flow_wrs, low_bytes;
 	uint64_t slots, slot_bytes, imm, credit_batch, percent;

@@ -168,6 +168,17 @@ class Lab(unittest.TestCase):
         self.assertIn("What binds first: sleeping.\n  sleeping: ", after)
         self.assertIn(f"\nWith busy polling: {awake['binds'][0]}", after)
 
+    def test_what_if_models_each_window(self):
+        def mops(*arguments):
+            done = lab("what-if", "--region", "1M", "--depth", "64", "--json", "--quiet",
+                       "--polling", "busy", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)["mops"]
+        wide, narrow = mops(), mops("--window-wrs", "1", "--batching", "single")
+        self.assertLess(2 * narrow, wide)
+        for learned in (("--window", "delay"), ("--window-wrs", "knee")):
+            self.assertGreater(mops(*learned), narrow)
+
     def test_what_if_in_words_says_that_it_is_modelled(self):
         done = lab("what-if", "--polling", "busy", "--region", "1M")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -210,6 +221,9 @@ class Lab(unittest.TestCase):
                                (("--size", "x"), "'x'"), (("--threads", "2000"), "from 1 to 1024"),
                                (("--channels", "17"), "from 1 to 16"),
                                (("--window", "3K"), "from 64K to 1G"),
+                               (("--window-wrs", "0"), "from 1 to 65536"),
+                               (("--window", "knee", "--window-wrs", "delay"),
+                                "only one limit can be learned"),
                                (("--region", "2T"), "from 4K to 1T"),
                                (("--threads", "1024", "--depth", "17"), "are more than 16384"),
                                (("--size", "8M", "--region", "4M"), "more than --region 4M"),

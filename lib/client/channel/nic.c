@@ -9,11 +9,13 @@
 #include <stdlib.h>
 
 #include "lib/base/error.h"
+#include "core/engine/engine.h"
 #include "core/engine/request.h"
 #include "lib/client/channel/nic.h"
 #include "lib/client/memory/bounce.h"
 
 #define RD_ATOMIC_MAX 16
+#define LEARNED_WRS_MIN (2 * WEIR_BATCH_MAX) /* the device has a chain, the host fills another */
 
 static pthread_mutex_t nics_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_nic *nics;
@@ -58,19 +60,46 @@ static uint8_t sge_max_of(struct ibv_context *context)
 	return max < WEIR_WR_SGE_MAX ? (uint8_t)max : WEIR_WR_SGE_MAX;
 }
 
+/* The learner of a new NIC's window, or NULL. A learned limit begins at @least. */
+static struct weir_window_learner *learner_init(struct weir_nic *nic,
+						const struct weir_session_tuning *tuning,
+						struct weir_window_bounds *least)
+{
+	enum weir_admission way = tuning->admission;
+	bool is_of_wrs = way == WEIR_ADMISSION_DELAY_WRS || way == WEIR_ADMISSION_KNEE_WRS;
+	enum weir_window_unit unit = is_of_wrs ? WEIR_WINDOW_WRS : WEIR_WINDOW_BYTES;
+
+	if (tuning->window_policy) {
+		least->wrs = 1;
+		return weir_window_policy_init(&nic->policy, tuning->window_policy);
+	}
+	if (way == WEIR_ADMISSION_STATIC)
+		return NULL;
+	if (!is_of_wrs)
+		least->wrs = tuning->window_wrs;
+	else
+		least->bytes = tuning->window_bytes;
+	if (way == WEIR_ADMISSION_DELAY || way == WEIR_ADMISSION_DELAY_WRS) {
+		weir_window_delay_init(&nic->delay, unit);
+		return &nic->delay.learner;
+	}
+	weir_window_knee_init(&nic->knee, unit);
+	return &nic->knee.learner;
+}
+
 static void window_init(struct weir_nic *nic, const struct weir_session_tuning *tuning)
 {
-	uint64_t bytes_min = tuning->window_bytes < tuning->fragment_bytes ? tuning->window_bytes :
-									     tuning->fragment_bytes;
+	struct weir_window_bounds least = { tuning->fragment_bytes, LEARNED_WRS_MIN };
+	struct weir_window_learner *learner;
 
-	weir_window_init(&nic->window, tuning->window_bytes, WEIR_WINDOW_WRS);
-	if (tuning->admission == WEIR_ADMISSION_DELAY) {
-		weir_window_delay_init(&nic->delay);
-		weir_window_set_policy(&nic->window, &nic->delay.policy, bytes_min);
-	} else if (tuning->admission == WEIR_ADMISSION_KNEE) {
-		weir_window_knee_init(&nic->knee);
-		weir_window_set_policy(&nic->window, &nic->knee.policy, bytes_min);
-	}
+	if (least.bytes > tuning->window_bytes)
+		least.bytes = tuning->window_bytes;
+	if (least.wrs > tuning->window_wrs)
+		least.wrs = tuning->window_wrs;
+	weir_window_init(&nic->window, tuning->window_bytes, tuning->window_wrs);
+	learner = learner_init(nic, tuning, &least);
+	if (learner)
+		weir_window_set_learner(&nic->window, learner, &least);
 }
 
 /* Memory for a NIC, with the fields that late submitters touch initialised. NULL: none. */

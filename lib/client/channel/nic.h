@@ -12,10 +12,11 @@
 #include "core/sched/window_delay.h"
 #include "core/sched/window_knee.h"
 #include "lib/base/mutex.h"
+#include "lib/client/channel/window_policy.h"
 
 #define WEIR_WINDOW_BYTES_DEFAULT (8u << 20)
 #define WEIR_WINDOW_BYTES_MIN (64u << 10)
-#define WEIR_WINDOW_WRS 4096
+#define WEIR_WINDOW_WRS_DEFAULT 4096
 #define WEIR_WAKES_MAX 16
 
 /**
@@ -33,7 +34,7 @@
  * @numa_node: the device's node, or -1
  * @dyn_bytes: from this length on, registering memory is cheaper than copying
  * @sge_max: entries of local memory in a WR
- * @window: limit of bytes in flight; moved by @delay or @knee, if either is in use
+ * @window: limits of what is in flight; moved by @delay, @knee or @policy, if one is in use
  * @scq: shared completion queues, or NULL
  * @vectors: completion vectors assigned so far; atomic
  * @users, @next: of the list of NICs
@@ -59,6 +60,7 @@ struct weir_nic {
 	union {
 		struct weir_window_delay delay;
 		struct weir_window_knee knee;
+		struct weir_user_learner policy;
 	};
 	struct weir_scq *scq;
 	unsigned int vectors;

@@ -79,6 +79,8 @@ void weir_session_links_publish_window(struct weir_session *session)
 		.bytes_top = window->bytes_top,
 		.bytes = window->bytes,
 		.wrs = window->wrs,
+		.wrs_max = window->wrs_max,
+		.wrs_top = window->wrs_top,
 	};
 	session->counters->window_waits = session->engine.waits;
 	if (session->engine.selector)

@@ -107,7 +107,7 @@ static WEIR_ALWAYS_INLINE bool may_poll_before_clock(const struct weir_request *
 {
 	const struct weir_session *session = request->session;
 
-	return !session->engine.window->policy && weir_session_has_thread(session) &&
+	return !session->engine.window->learner && weir_session_has_thread(session) &&
 	       session->recv_armed && weir_session_is_whole(session);
 }
 
@@ -136,7 +136,7 @@ __attribute__((noinline, cold)) static void read_clock(struct weir_session *sess
 	struct weir_window *window = session->engine.window;
 	uint64_t now_ns = weir_now_ns();
 
-	if (window->policy)
+	if (window->learner)
 		weir_window_tick(window, now_ns);
 	request->submitted_ns = now_ns;
 	sample(session, request);

@@ -252,26 +252,28 @@ static void records_missed_deadlines(void **state)
 	bench_free(t.b);
 }
 
-static uint64_t twice(struct weir_window_policy *policy, const struct weir_window *w,
-		      const struct weir_window_sample *sample)
+static void twice(struct weir_window_learner *learner, const struct weir_window *w,
+		  const struct weir_window_success *success, struct weir_window_bounds *limits)
 {
-	(void)policy;
-	(void)sample;
-	return 2 * w->bytes_max;
+	(void)learner;
+	(void)success;
+	limits->bytes = 2 * w->bytes_max;
+	limits->wrs = w->wrs_max + 3;
 }
 
 static void says_where_the_limit_went(void **state)
 {
-	struct weir_window_policy policy = { .completed = twice };
+	const struct weir_window_bounds least = { 16 * KIB, 2 };
+	struct weir_window_learner learner = { .completed = twice };
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
 	struct traced t;
 
 	(void)state;
 	traced_init(&t, 64 * KIB, 1);
-	assert_int_equal(weir_window_set_policy(&t.b->window, &policy, 16 * KIB), 0);
+	assert_int_equal(weir_window_set_learner(&t.b->window, &learner, &least), 0);
 	bench_submit(t.b, &req);
 	bench_complete(t.b, 0, 0);
-	NOTED(&t, 1, .event = WEIR_TRACE_LIMIT, .bytes = 32 * KIB);
+	NOTED(&t, 1, .event = WEIR_TRACE_LIMIT, .bytes = 32 * KIB, .wrs = 5);
 	bench_free(t.b);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Window policies on a synthetic NIC in virtual time: a queue served at a fixed rate, and a
+ * Learners of a window on a synthetic NIC in virtual time: a queue served at a fixed rate, and a
  * wire. A window of rate times delay, the knee, fills the wire; a larger window only adds
  * delay. Beyond a further limit the NIC thrashes and slows down (RDMAbox, figure 1).
  */
@@ -11,6 +11,7 @@
 #define SOURCES_MAX 4
 #define FRAGMENT (16 * KIB)
 #define TOP (4096ull * KIB)
+#define TOP_WRS (TOP / FRAGMENT)
 #define QUEUE 4096
 #define NS_MS 1000000ull
 
@@ -42,17 +43,33 @@ struct policy_nic {
 	int nr_sources;
 };
 
-enum policy_kind { DELAY, KNEE };
+enum policy_kind { DELAY, KNEE, DELAY_WRS, KNEE_WRS };
 
 static void source_init(struct policy_source *s, enum policy_kind kind)
 {
-	struct weir_window_policy *policy = kind == DELAY ? &s->delay.policy : &s->knee.policy;
+	bool is_of_wrs = kind == DELAY_WRS || kind == KNEE_WRS;
+	enum weir_window_unit unit = is_of_wrs ? WEIR_WINDOW_WRS : WEIR_WINDOW_BYTES;
+	struct weir_window_bounds least = { FRAGMENT, QUEUE / SOURCES_MAX };
+	struct weir_window_learner *learner = &s->knee.learner;
 
-	weir_window_delay_init(&s->delay);
-	weir_window_knee_init(&s->knee);
+	if (is_of_wrs)
+		least = (struct weir_window_bounds){ UINT64_MAX, kind == KNEE_WRS ? 4 : 1 };
+	if (kind == DELAY || kind == DELAY_WRS)
+		learner = &s->delay.learner;
+	weir_window_delay_init(&s->delay, unit);
+	weir_window_knee_init(&s->knee, unit);
 	weir_window_waiter_init(&s->waiter);
-	assert_int_equal(weir_window_init(&s->window, TOP, QUEUE / SOURCES_MAX), 0);
-	assert_int_equal(weir_window_set_policy(&s->window, policy, FRAGMENT), 0);
+	assert_int_equal(weir_window_init(&s->window, is_of_wrs ? UINT64_MAX : TOP,
+					  is_of_wrs ? TOP_WRS : QUEUE / SOURCES_MAX),
+			 0);
+	assert_int_equal(weir_window_set_learner(&s->window, learner, &least), 0);
+}
+
+/* Of the limit that is learned, in bytes. */
+static uint64_t limit_of(const struct policy_source *s)
+{
+	return s->window.bytes_top == UINT64_MAX ? s->window.wrs_max * (uint64_t)FRAGMENT :
+						   s->window.bytes_max;
 }
 
 /* 10 GB/s over 50 us: the knee is at 500 KB. */
@@ -130,7 +147,7 @@ static void nic_complete(struct policy_nic *n)
 	weir_window_tick(&s->window, n->now_ns);
 	weir_window_completed(&s->window, FRAGMENT, f->posted_ns);
 	weir_window_give(&s->window, FRAGMENT);
-	assert_in_range(s->window.bytes_max, FRAGMENT, TOP);
+	assert_in_range(limit_of(s), FRAGMENT, TOP);
 }
 
 static void nic_run(struct policy_nic *n, uint64_t ms)
@@ -163,7 +180,7 @@ static void assert_fills(struct policy_nic *n, uint64_t ms)
 {
 	nic_run(n, ms);
 	assert_in_range(percent_of_rate(n, ms), 93, 101);
-	assert_in_range(n->source[0].window.bytes_max * 100 / knee_of(n), 80, 250);
+	assert_in_range(limit_of(&n->source[0]) * 100 / knee_of(n), 80, 250);
 }
 
 static void finds_the_knee(void **state)
@@ -206,8 +223,9 @@ static void does_not_thrash(void **state)
 	n->thrash_bytes = knee_of(n) * 5 / 4;
 	nic_run(n, 50);
 	assert_in_range(percent_of_rate(n, 50), 85, 101);
-	n->source[0].window.policy = NULL;
+	n->source[0].window.learner = NULL;
 	n->source[0].window.bytes_max = TOP;
+	n->source[0].window.wrs_max = TOP_WRS;
 	nic_run(n, 50);
 	assert_in_range(percent_of_rate(n, 50), 10, 20);
 	free(n);
@@ -229,52 +247,74 @@ static void shares_fairly(void **state)
 	free(n);
 }
 
+/* The other limit lets a single work request through. */
 static void does_not_grow_unfilled(void **state)
 {
 	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, 1);
+	struct weir_window *w = &n->source[0].window;
 
-	n->source[0].window.wrs_max = 1;
+	if (w->bytes_top == UINT64_MAX)
+		w->bytes_min = w->bytes_top = w->bytes_max = FRAGMENT;
+	else
+		w->wrs_min = w->wrs_top = w->wrs_max = 1;
 	nic_run(n, 100);
-	assert_in_range(n->source[0].window.bytes_max, FRAGMENT, 3 * FRAGMENT);
+	assert_in_range(w->bytes_top == FRAGMENT ? w->wrs_max * (uint64_t)FRAGMENT : w->bytes_max,
+			FRAGMENT, 5 * FRAGMENT);
 	free(n);
 }
 
-/* A user-defined policy that ignores all bounds. */
+/* A user-defined learner that ignores all bounds. */
 struct wild {
-	struct weir_window_policy policy;
-	uint64_t says;
-	struct weir_window_sample heard;
+	struct weir_window_learner learner;
+	struct weir_window_bounds says;
+	struct weir_window_success heard;
 };
 
-static uint64_t wild_completed(struct weir_window_policy *policy, const struct weir_window *w,
-			       const struct weir_window_sample *sample)
+static void wild_completed(struct weir_window_learner *learner, const struct weir_window *w,
+			   const struct weir_window_success *success,
+			   struct weir_window_bounds *limits)
 {
-	struct wild *wild = container_of(policy, struct wild, policy);
+	struct wild *wild = container_of(learner, struct wild, learner);
 
-	(void)w;
-	wild->heard = *sample;
-	return wild->says;
+	assert_int_equal(limits->bytes, w->bytes_max);
+	assert_int_equal(limits->wrs, w->wrs_max);
+	wild->heard = *success;
+	*limits = wild->says;
+}
+
+static int set_least(struct weir_window *w, struct wild *wild, uint64_t bytes, uint32_t wrs)
+{
+	const struct weir_window_bounds least = { bytes, wrs };
+
+	return weir_window_set_learner(w, &wild->learner, &least);
 }
 
 static void the_bounds_hold(void **state)
 {
-	struct wild wild = { .policy.completed = wild_completed };
+	struct wild wild = { .learner.completed = wild_completed };
 	struct weir_window_waiter waiter;
 	struct weir_window w;
 
 	(void)state;
 	weir_window_waiter_init(&waiter);
 	assert_int_equal(weir_window_init(&w, 100 * KIB, 9), 0);
-	assert_int_equal(weir_window_set_policy(&w, &wild.policy, 0), -EINVAL);
-	assert_int_equal(weir_window_set_policy(&w, &wild.policy, 100 * KIB + 1), -EINVAL);
-	assert_int_equal(weir_window_set_policy(&w, &wild.policy, 10 * KIB), 0);
+	assert_int_equal(set_least(&w, &wild, 0, 2), -EINVAL);
+	assert_int_equal(set_least(&w, &wild, 100 * KIB + 1, 2), -EINVAL);
+	assert_int_equal(set_least(&w, &wild, 10 * KIB, 0), -EINVAL);
+	assert_int_equal(set_least(&w, &wild, 10 * KIB, 10), -EINVAL);
+	assert_int_equal(set_least(&w, &wild, 100 * KIB, 9), 0);
+	assert_int_equal(set_least(&w, &wild, 10 * KIB, 2), 0);
+	assert_int_equal(w.bytes_max, 10 * KIB);
+	assert_int_equal(w.wrs_max, 2);
 	assert_int_equal(weir_window_take(&w, &waiter, 10 * KIB + 1), -EMSGSIZE);
-	wild.says = UINT64_MAX;
+	wild.says = (struct weir_window_bounds){ UINT64_MAX, UINT32_MAX };
 	weir_window_completed(&w, 1, 0);
 	assert_int_equal(w.bytes_max, 100 * KIB);
-	wild.says = 0;
+	assert_int_equal(w.wrs_max, 9);
+	wild.says = (struct weir_window_bounds){ 0, 0 };
 	weir_window_completed(&w, 1, 0);
 	assert_int_equal(w.bytes_max, 10 * KIB);
+	assert_int_equal(w.wrs_max, 2);
 }
 
 /*
@@ -287,12 +327,12 @@ static void successes_are_heard_of(void **state)
 							  .chain_max = WEIR_BATCH_MAX,
 							  .sge_max = WEIR_SGE_MAX };
 	struct weir_req req[2] = { bench_req(WEIR_OP_WRITE, 0, 8), bench_req(WEIR_OP_WRITE, 8, 9) };
-	struct wild wild = { .policy.completed = wild_completed, .says = 64 * KIB };
+	struct wild wild = { .learner.completed = wild_completed, .says = { 64 * KIB, 7 } };
 	struct engine_bench *b = bench_new_with(&config, 64 * KIB, 1);
 	struct weir_wc wc;
 
 	(void)state;
-	assert_int_equal(weir_window_set_policy(&b->window, &wild.policy, 4 * KIB), 0);
+	assert_int_equal(set_least(&b->window, &wild, 4 * KIB, 2), 0);
 	assert_int_equal(weir_engine_submit(&b->engine, &req[0], 100), 0);
 	bench_pull(b);
 	assert_int_equal(weir_engine_submit(&b->engine, &req[1], 200), 0);
@@ -303,7 +343,9 @@ static void successes_are_heard_of(void **state)
 	assert_int_equal(wild.heard.now_ns, 350);
 	assert_int_equal(wild.heard.bytes, 9);
 	assert_int_equal(wild.heard.in_flight, 17);
+	assert_int_equal(wild.heard.wrs_in_flight, 2);
 	assert_int_equal(b->window.bytes_max, 64 * KIB);
+	assert_int_equal(b->window.wrs_max, 7);
 	wc = (struct weir_wc){ b->posted[0], -EIO };
 	weir_engine_completed(&b->engine, &wc, 400);
 	assert_int_equal(wild.heard.bytes, 9);
@@ -314,19 +356,19 @@ static void successes_are_heard_of(void **state)
 /* A limit below the bytes in flight lets nothing through until enough complete. */
 static void a_lower_limit_waits(void **state)
 {
-	struct wild wild = { .policy.completed = wild_completed };
+	struct wild wild = { .learner.completed = wild_completed };
 	struct weir_window_waiter waiter;
 	struct weir_window w;
 
 	(void)state;
 	weir_window_waiter_init(&waiter);
 	weir_window_init(&w, 100, 9);
-	weir_window_set_policy(&w, &wild.policy, 10);
-	wild.says = 100;
+	set_least(&w, &wild, 10, 1);
+	wild.says = (struct weir_window_bounds){ 100, 9 };
 	weir_window_completed(&w, 0, 0);
 	assert_int_equal(weir_window_take(&w, &waiter, 10), 0);
 	assert_int_equal(weir_window_take(&w, &waiter, 10), 0);
-	wild.says = 15;
+	wild.says = (struct weir_window_bounds){ 15, 9 };
 	weir_window_completed(&w, 10, 0);
 	assert_int_equal(weir_window_take(&w, &waiter, 1), -EAGAIN);
 	weir_window_give(&w, 10);
@@ -335,26 +377,63 @@ static void a_lower_limit_waits(void **state)
 	weir_window_leave(&waiter);
 }
 
-#define BOTH(name, does, function)                                                      \
-	{ name " by delay: " does, (function), NULL, NULL, (void *)&kinds[DELAY] },     \
-	{                                                                               \
-		name " by probing: " does, (function), NULL, NULL, (void *)&kinds[KNEE] \
+/* A lower limit of work requests does the same. */
+static void a_lower_limit_of_wrs_waits(void **state)
+{
+	struct wild wild = { .learner.completed = wild_completed };
+	struct weir_window_waiter waiter;
+	struct weir_window w;
+
+	(void)state;
+	weir_window_waiter_init(&waiter);
+	weir_window_init(&w, 100, 3);
+	set_least(&w, &wild, 100, 1);
+	wild.says = (struct weir_window_bounds){ 100, 3 };
+	weir_window_completed(&w, 0, 0);
+	assert_int_equal(weir_window_take(&w, &waiter, 1), 0);
+	assert_int_equal(weir_window_take(&w, &waiter, 1), 0);
+	wild.says.wrs = 1;
+	weir_window_completed(&w, 1, 0);
+	weir_window_give(&w, 1);
+	assert_int_equal(weir_window_take(&w, &waiter, 1), -EAGAIN);
+	assert_null(weir_window_next_waiter(&w));
+	weir_window_give(&w, 1);
+	assert_ptr_equal(weir_window_next_waiter(&w), &waiter);
+	assert_int_equal(weir_window_take(&w, &waiter, 1), 0);
+	weir_window_leave(&waiter);
+}
+
+#define KIND(name, says, function, kind)                                          \
+	{                                                                         \
+		name says, (function), NULL, NULL, (void *)&kinds[kind]           \
 	}
+#define OF_BYTES(name, does, function)                                            \
+	KIND(name, " by delay: " does, function, DELAY),                          \
+	KIND(name, " by probing: " does, function, KNEE)
+/* Windows of a few work requests are too coarse to share evenly. */
+#define BOTH(name, does, function)                                                \
+	OF_BYTES(name, does, function),                                           \
+	KIND(name, " of work requests by delay: " does, function, DELAY_WRS),     \
+	KIND(name, " of work requests by probing: " does, function, KNEE_WRS)
 
 int main(void)
 {
-	static const enum policy_kind kinds[] = { [DELAY] = DELAY, [KNEE] = KNEE };
+	static const enum policy_kind kinds[] = { [DELAY] = DELAY,
+						  [KNEE] = KNEE,
+						  [DELAY_WRS] = DELAY_WRS,
+						  [KNEE_WRS] = KNEE_WRS };
 	const struct CMUnitTest tests[] = {
 		BOTH("a window", "fills the NIC, and not much more", finds_the_knee),
 		BOTH("a window", "follows a NIC that gets slower and faster", follows_the_rate),
 		BOTH("a window", "follows a path that gets longer and shorter", follows_the_delay),
 		BOTH("a window", "does not let the NIC thrash", does_not_thrash),
-		BOTH("windows", "share, also with those that come late", shares_fairly),
+		OF_BYTES("windows", "share, also with those that come late", shares_fairly),
 		BOTH("a window", "does not grow when it is not filled", does_not_grow_unfilled),
-		SAYS("whatever a policy says, the bounds hold", the_bounds_hold),
-		SAYS("a policy hears of each success once", successes_are_heard_of),
+		SAYS("whatever a learner says, the bounds hold", the_bounds_hold),
+		SAYS("a learner hears of each success once", successes_are_heard_of),
 		SAYS("a lower limit lets nothing through until less is in flight",
 		     a_lower_limit_waits),
+		SAYS("a lower limit of work requests does so, too", a_lower_limit_of_wrs_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

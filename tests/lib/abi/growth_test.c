@@ -18,7 +18,7 @@
 		       #type " has padding at its end")
 
 ENDS_WITH(weir_session_options, encryption);
-ENDS_WITH(weir_session_tuning, poll_percent_max);
+ENDS_WITH(weir_session_tuning, window_policy);
 ENDS_WITH(weir_session_info, encryption);
 ENDS_WITH(weir_donor_state, regions);
 ENDS_WITH(weir_region_entry, flags);

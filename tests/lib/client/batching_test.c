@@ -73,11 +73,11 @@ static void all_ways_carry_the_same_bytes(void **in)
 
 	(void)in;
 	for (batching = WEIR_BATCHING_DEFAULT; batching <= WEIR_BATCHING_HYBRID; batching++) {
-		for (admission = 0; admission <= WEIR_ADMISSION_KNEE; admission++) {
+		for (admission = 0; admission <= WEIR_ADMISSION_KNEE_WRS; admission++) {
 			const struct weir_session_options options = {
 				TUNING(.batching = batching, .admission = admission,
 				       .chain_max = 1 + batching, .fragment_bytes = 8192,
-				       .window_bytes = 65536)
+				       .window_bytes = 65536, .window_wrs = 5)
 			};
 			struct weir_session_info info = write_neighbours(&options);
 

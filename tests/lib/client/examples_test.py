@@ -27,6 +27,7 @@ SAYS = {
     'exchange': ['10000 messages, their sum is 49995000'],
     'volume': ['success: over many weirs', '4 of 4 pieces have all copies'],
     'group': ['3 members, 3000 sums each, 0 wrong'],
+    'window_policy': ['the policy heard of 20', 'were in flight of the 64 allowed'],
     'mux': ['100 connections, 2 queue pairs', "the squares' sum is 328350"],
 }
 
