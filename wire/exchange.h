@@ -21,7 +21,7 @@
 #include "wire/handshake.h"
 
 #define WIRE_EXCHANGE_MAGIC 0x78696577u /* "weix" */
-#define WIRE_EXCHANGE_VERSION 4 /* of the request and the offers; the proof has its own version */
+#define WIRE_EXCHANGE_VERSION 5 /* of the request and the offers; the proof has its own version */
 #define WIRE_EXCHANGE_OFFER 16 /* type of a wire_exchange_offer, above the proof's types */
 #define WIRE_EXCHANGE_SLOTS_MAX 65536
 #define WIRE_EXCHANGE_SLOT_BYTES_MAX (1u << 30)
@@ -104,6 +104,7 @@ static inline uint32_t wire_exchange_imm_others(uint32_t imm)
 #define WIRE_EXCHANGE_IMM_WAKE 0x80000000u /* an awaited event has occurred; answers the doorbell */
 #define WIRE_EXCHANGE_IMM_DRAINED \
 	0x80000001u /* all slots are taken, including the one with WIRE_EXCHANGE_SLOT_END */
+#define WIRE_EXCHANGE_IMM_CLOSED 0x80000002u /* the end closes: the last of all, in both modes */
 
 /*
  * The doorbell value, written by a waiting end. From the lowest bit: the events wanted, the total

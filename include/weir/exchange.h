@@ -212,7 +212,8 @@ int weir_exchange_connect(const char *peer, const struct weir_exchange_options *
  * Return: 0 (the whole message is in flight), or
  *	-EAGAIN      no free slot (timeout 0);
  *	-ETIMEDOUT   no free slot in time;
- *	-ECONNRESET  the connection is lost;
+ *	-ENOTCONN    the peer has closed;
+ *	-ECONNRESET  the connection is lost, or the peer has died;
  *	-EINVAL      after weir_exchange_finish();
  *	-EMSGSIZE    longer than a slot, and the peer takes messages unordered.
  */
@@ -231,7 +232,7 @@ int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length, 
  *
  * Return: number of slots, at least 1, or
  *	-EAGAIN  no free slot (timeout 0);
- *	-ETIMEDOUT, -ECONNRESET, -EINVAL.
+ *	-ETIMEDOUT, -ENOTCONN, -ECONNRESET, -EINVAL.
  */
 int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *slots,
 			  unsigned int max, uint64_t timeout_ns);
@@ -246,7 +247,8 @@ int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *sl
  *	-EMSGSIZE    longer than the slot, or a message of several slots though the peer takes
  *	             messages unordered: nothing was sent;
  *	-EINVAL      a slot was not acquired: nothing was sent;
- *	-ECONNRESET  the connection is lost.
+ *	-ENOTCONN    the peer has closed;
+ *	-ECONNRESET  the connection is lost, or the peer has died.
  */
 int weir_exchange_commit(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			 unsigned int count);
@@ -265,7 +267,7 @@ int weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_sl
  *
  * Return: 0 (everything is in the peer's memory, where the peer finds it), or
  *	-EAGAIN  not yet (timeout 0);
- *	-ETIMEDOUT, -ECONNRESET.
+ *	-ETIMEDOUT, -ENOTCONN, -ECONNRESET.
  */
 int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns);
 
@@ -280,7 +282,7 @@ int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns);
  * Return: 0 (the peer has taken everything), or
  *	-EAGAIN  not yet (timeout 0);
  *	-EINVAL  a message was put only in part;
- *	-ETIMEDOUT, -ECONNRESET.
+ *	-ETIMEDOUT, -ENOTCONN, -ECONNRESET.
  */
 int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns);
 
@@ -297,6 +299,8 @@ int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns);
  * Return: number of slots, 0 (the peer has finished and everything is taken), or
  *	-EAGAIN      nothing has arrived (timeout 0);
  *	-ETIMEDOUT   nothing arrived in time;
+ *	-ENOTCONN    the peer has closed without finishing, and everything that had arrived is
+ *	  taken;
  *	-ECONNRESET  the connection is lost, and everything that had arrived is taken;
  *	-EPROTO      the peer violates the protocol.
  */
@@ -329,7 +333,8 @@ int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_sl
  * Return: 0, or
  *	-EAGAIN, -ETIMEDOUT  the message is incomplete: call again with the same buffer;
  *	-EMSGSIZE            longer than @max: *@length says how long; the message is dropped;
- *	-ECONNRESET          the connection is lost;
+ *	-ENOTCONN            the peer has closed without finishing;
+ *	-ECONNRESET          the connection is lost, or the peer has died;
  *	-ENOENT              the peer has finished;
  *	-EPROTO              the peer violates the protocol.
  */

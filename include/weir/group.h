@@ -165,13 +165,14 @@ int weir_group_finish(struct weir_group *group);
  * @group: the group
  * @timeout_ns: 0 does not wait; WEIR_EXCHANGE_FOREVER has no end
  *
- * After -ECONNRESET or -EPROTO the group has ended, and the operation's memory is the caller's
- * again.
+ * After -ENOTCONN, -ECONNRESET or -EPROTO the group has ended, and the operation's memory is the
+ * caller's again.
  *
  * Return: 0 (the operation has ended, or none was begun), or
  *	-EAGAIN      not yet (timeout 0): call again;
  *	-ETIMEDOUT   not in time: call again;
- *	-ECONNRESET  a member is gone;
+ *	-ENOTCONN    a member has closed its group;
+ *	-ECONNRESET  a member is lost;
  *	-EPROTO      a member sent a wrong length.
  */
 int weir_group_wait(struct weir_group *group, uint64_t timeout_ns);

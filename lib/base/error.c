@@ -34,7 +34,7 @@ static const struct {
 	{ -ENOENT, "no such name" },
 	{ -ENOMEM, "not enough memory" },
 	{ -ENOSPC, "the donor is full" },
-	{ -ENOTCONN, "the session is down" },
+	{ -ENOTCONN, "the session is down, or the other end has closed" },
 	{ -EPERM, "not permitted" },
 	{ -EPROTO, "the peer broke the protocol" },
 	{ -EPROTONOSUPPORT, "the peer speaks another version" },

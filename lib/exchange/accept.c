@@ -122,6 +122,7 @@ static int handle_message(struct weir_exchange *x, const void *message, size_t l
 		rc = weir_exchange_take_offer(x, message, length, error);
 		if (!rc)
 			x->setup->stage = WEIR_EXCHANGE_ESTABLISHED;
+		x->is_started = !rc;
 		return rc;
 	default:
 		return 0; /* ignore a refused peer's messages */

@@ -90,6 +90,11 @@ static int handle_recv(struct weir_exchange *x, const struct ibv_wc *wc)
 	uint32_t buffer = (uint32_t)wc->wr_id;
 
 	x->spare[x->nr_recvs_spare++] = buffer;
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM &&
+	    be32toh(wc->imm_data) == WIRE_EXCHANGE_IMM_CLOSED) {
+		x->is_closed = true;
+		return 0;
+	}
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		return weir_exchange_is_imm(x) ? handle_notice(x, be32toh(wc->imm_data)) :
 						 handle_imm(x, be32toh(wc->imm_data));
@@ -112,6 +117,9 @@ static int handle_completion(struct weir_exchange *x, const struct ibv_wc *wc)
 		return 0;
 	case WEIR_EXCHANGE_WR_END_ACK:
 		x->is_end_ack_posted = false;
+		return 0;
+	case WEIR_EXCHANGE_WR_CLOSE:
+		x->is_close_posted = false;
 		return 0;
 	case WEIR_EXCHANGE_WR_RETURNS:
 		x->return_buffers_free |= 1u << (wc->wr_id & 0xff);

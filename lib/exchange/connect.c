@@ -93,6 +93,7 @@ static int connect_at(const struct sockaddr *address, const struct weir_exchange
 		return rc;
 	weir_address_format(address, x->info.peer);
 	rc = try_address(x, address, deadline_ns, error);
+	x->is_started = !rc;
 	if (rc)
 		weir_exchange_close(x);
 	else

@@ -12,6 +12,7 @@
 
 /* covers a retransmission, which takes 2.1 s as rdma_cm connects over Ethernet */
 #define SETTLE_NS (5 * WEIR_NS_PER_S)
+#define FAREWELL_NS (1 * WEIR_NS_PER_S) /* a peer that lives takes it in a round trip */
 
 int weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *given, size_t size)
 {
@@ -60,6 +61,21 @@ static void drain_end_ack(struct weir_exchange *x)
 	}
 }
 
+/* Only so can the peer tell a close from a death: both end the connection alike. */
+static void say_farewell(struct weir_exchange *x)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), FAREWELL_NS), now_ns;
+
+	if (!x->is_started || x->is_closed || weir_exchange_post_close(x))
+		return;
+	while (x->is_close_posted && !weir_exchange_completion_poll(x)) {
+		weir_exchange_take_events(x);
+		weir_yield(&now_ns);
+		if (now_ns >= deadline_ns)
+			break;
+	}
+}
+
 /* The QP goes before the memory that the peer may write. */
 void weir_exchange_close(struct weir_exchange *x)
 {
@@ -67,6 +83,7 @@ void weir_exchange_close(struct weir_exchange *x)
 		return;
 	if (x->qp) {
 		drain_end_ack(x);
+		say_farewell(x);
 		rdma_disconnect(x->id);
 		ibv_destroy_qp(x->qp);
 		x->id->qp = NULL;

@@ -122,6 +122,8 @@ struct weir_exchange_pool {
  * @status: 0, or why the exchange has ended
  * @is_open_message: the last slot committed did not end a message
  * @sending: the state of this end's stream; @end_slot: the end slot, unless SENDING
+ * @is_started: slots may go both ways; @is_close_posted: our farewell is in flight; @is_closed: the
+ *	peer's has come, and after it nothing will
  * @is_finished: the peer has sent an end slot; @is_end_ack_posted: our acknowledgement is in
  *	flight
  * @get_length: bytes of the current message of weir_exchange_get()
@@ -184,6 +186,7 @@ struct weir_exchange {
 	enum weir_exchange_sending sending;
 	uint32_t end_slot;
 	bool is_open_message, is_finished, is_end_ack_posted;
+	bool is_started, is_close_posted, is_closed;
 	size_t get_length;
 };
 

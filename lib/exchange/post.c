@@ -12,8 +12,11 @@
 
 #define SIGNAL_EVERY 32u /* writes with immediates per completion */
 
+/* A peer that has said that it closes was not lost. */
 int weir_exchange_fail(struct weir_exchange *x, int status)
 {
+	if (status == -ECONNRESET && x->is_closed)
+		status = -ENOTCONN;
 	if (!x->status)
 		x->status = status;
 	return x->status;
@@ -242,6 +245,13 @@ int weir_exchange_post_end_ack(struct weir_exchange *x)
 	x->is_end_ack_posted = true;
 	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_EXCHANGE_IMM_DRAINED,
 				weir_exchange_wr_id(WEIR_EXCHANGE_WR_END_ACK, 0));
+}
+
+int weir_exchange_post_close(struct weir_exchange *x)
+{
+	x->is_close_posted = true;
+	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_EXCHANGE_IMM_CLOSED,
+				weir_exchange_wr_id(WEIR_EXCHANGE_WR_CLOSE, 0));
 }
 
 /* Only one probe is in flight, or many short waits on a slow wire would fill the queue. */

@@ -14,6 +14,7 @@ enum weir_exchange_wr_kind {
 	WEIR_EXCHANGE_WR_END_ACK,
 	WEIR_EXCHANGE_WR_RETURNS, /* buffer index */
 	WEIR_EXCHANGE_WR_RECV, /* buffer index */
+	WEIR_EXCHANGE_WR_CLOSE,
 };
 
 static inline uint64_t weir_exchange_wr_id(enum weir_exchange_wr_kind tag, uint64_t value)
@@ -39,6 +40,9 @@ int weir_exchange_post_wake(struct weir_exchange *x);
 
 /* Acknowledges the peer's end slot. */
 int weir_exchange_post_end_ack(struct weir_exchange *x);
+
+/* Tells the peer that this end closes. */
+int weir_exchange_post_close(struct weir_exchange *x);
 
 /* Posts an empty write, which fails if the peer is gone. */
 int weir_exchange_post_probe(struct weir_exchange *x);

@@ -257,5 +257,6 @@ int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
 	if (!rc)
 		rc = wait_ended(x, deadline_ns);
 	/* The peer may take everything and leave before we see that. */
-	return rc == -ECONNRESET && x->sending == WEIR_EXCHANGE_ENDED ? 0 : rc;
+	return (rc == -ECONNRESET || rc == -ENOTCONN) && x->sending == WEIR_EXCHANGE_ENDED ? 0 :
+											     rc;
 }

@@ -1123,6 +1123,49 @@ static void kill_peer(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* The same moment as in arrived_slots_outlive_their_sender(), but the peer closes. */
+static void a_peer_that_closes_is_not_said_to_be_lost(void **state)
+{
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
+					    (struct weir_exchange_options){ 0 });
+	char got[8];
+	size_t length;
+
+	(void)state;
+	put_all(pair.a, "one", 4);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	expect(pair.b, "one", 4);
+	weir_exchange_close(pair.a);
+	assert_int_equal(weir_exchange_get(pair.b, got, sizeof(got), &length, TIMEOUT_NS),
+			 -ENOTCONN);
+	assert_int_equal(weir_exchange_put(pair.b, "x", 1, WEIR_EXCHANGE_FOREVER, NULL),
+			 -ENOTCONN);
+	assert_int_equal(weir_exchange_finish(pair.b, TIMEOUT_NS), -ENOTCONN);
+	weir_exchange_close(pair.b);
+}
+
+static void *close_it(void *x)
+{
+	weir_exchange_close(x);
+	return NULL;
+}
+
+static void a_waiting_end_hears_that_its_peer_closes(void **state)
+{
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
+					    (struct weir_exchange_options){ 0 });
+	pthread_t thread;
+	char got[8];
+	size_t length;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, close_it, pair.b), 0);
+	assert_int_equal(weir_exchange_get(pair.a, got, sizeof(got), &length, TIMEOUT_NS),
+			 -ENOTCONN);
+	pthread_join(thread, NULL);
+	weir_exchange_close(pair.a);
+}
+
 static void arrived_slots_outlive_their_sender(void **state)
 {
 	struct weir_exchange_info info;
@@ -1279,6 +1322,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(two_ends_run_on_descriptors_alone),
 		cmocka_unit_test(without_order_nothing_is_lost_or_doubled_and_the_end_comes_last),
 		cmocka_unit_test(without_order_a_message_has_one_slot),
+		cmocka_unit_test(a_peer_that_closes_is_not_said_to_be_lost),
+		cmocka_unit_test(a_waiting_end_hears_that_its_peer_closes),
 		cmocka_unit_test(arrived_slots_outlive_their_sender),
 		cmocka_unit_test(a_sender_hears_that_its_peer_is_dead),
 		cmocka_unit_test(pools_are_as_large_as_their_memory_lets_them_be),
