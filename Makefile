@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-suite fuzz check-wire check-wire-programs check-canary check-distros check-vm check-kernel-debug check-pool soak
+.PHONY: help demo check check-suite fuzz check-wire check-wire-programs check-canary check-mutations check-distros check-vm check-kernel-debug check-pool soak
 .PHONY: deb check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
@@ -13,6 +13,7 @@ help:
 	@echo 'make demo     install what is missing, build, and mount remote memory on this machine'
 	@echo 'make check    install what is missing, build, and run the tests'
 	@echo 'make check-canary  plant bugs, one at a time, and see the tests find each: 30 minutes of CPU'
+	@echo 'make check-mutations  change core and wire one operator at a time; a test must notice: hours'
 	@echo 'make fuzz     for MINUTES=60: strangers and hostile peers, by libFuzzer with sanitizers'
 	@echo 'make check-distros demo and check on fresh Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make check-suite only those that need no virtual machine (part of make check)'
@@ -57,6 +58,12 @@ check-canary:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs --logbase canarylog --suite canary
+
+# Goes on where an earlier run was stopped. ONLY="core/sched wire" takes those files alone.
+check-mutations:
+	@scripts/deps check
+	@mkdir -p $(BUILD)
+	tests/core/mutations.py $(addprefix --only ,$(ONLY)) --state $(BUILD)/mutations.jsonl . $(CC)
 
 fuzz:
 	@scripts/deps fuzz

@@ -247,6 +247,22 @@ static void shares_fairly(void **state)
 	free(n);
 }
 
+/* While nothing changes, trials become rare: their rounds cost some of the rate. */
+static void rests_between_trials(void **state)
+{
+	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, 1);
+	unsigned int i, holds = 0;
+
+	nic_run(n, 300);
+	for (i = 0; i < 200000; i++) {
+		nic_complete(n);
+		nic_fill(n);
+		holds += n->source[0].knee.state == WEIR_KNEE_HOLD;
+	}
+	assert_in_range(holds, 200000 / 10 * 8, 200000);
+	free(n);
+}
+
 /* The other limit lets a single work request through. */
 static void does_not_grow_unfilled(void **state)
 {
@@ -429,6 +445,9 @@ int main(void)
 		BOTH("a window", "does not let the NIC thrash", does_not_thrash),
 		OF_BYTES("windows", "share, also with those that come late", shares_fairly),
 		BOTH("a window", "does not grow when it is not filled", does_not_grow_unfilled),
+		KIND("a window", " by probing: seldom tries others", rests_between_trials, KNEE),
+		KIND("a window", " of work requests by probing: seldom tries others",
+		     rests_between_trials, KNEE_WRS),
 		SAYS("whatever a learner says, the bounds hold", the_bounds_hold),
 		SAYS("a learner hears of each success once", successes_are_heard_of),
 		SAYS("a lower limit lets nothing through until less is in flight",

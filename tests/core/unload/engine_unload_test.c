@@ -255,6 +255,50 @@ static void a_probe_without_room_is_given_up(void **state)
 	free(req);
 }
 
+/* The trial ends only if each probe is measured or given up. */
+static void probes_end(struct unload_fixture *f)
+{
+	struct weir_req *req = calloc(2 * WEIR_PATH_PROBES, sizeof(*req));
+	unsigned int i, done = 0;
+
+	assert_non_null(req);
+	for (i = 0; i < 2 * WEIR_PATH_PROBES; i++) {
+		req[i] = bench_req(WEIR_OP_WRITE, 4096ull * i, 8);
+		req[i].hint = WEIR_PATH_HINT_COLD;
+		assert_int_equal(weir_engine_submit(&f->bench->engine, &req[i], 0), 0);
+		if (i % 8 != 7)
+			continue;
+		bench_pull(f->bench);
+		bench_finish(f->bench, done);
+		done = f->bench->nr_posted;
+	}
+	assert_int_equal(f->bench->nr_done, 2 * WEIR_PATH_PROBES);
+	assert_int_equal(f->selector.trial.trials, 1);
+	assert_int_equal(f->selector.trial.out, 0);
+	bench_free(f->bench);
+	free(req);
+}
+
+/* A chain has writes of one path: the first of the other path ends it, and is decided again. */
+static void a_probe_of_the_other_path_is_given_up(void **state)
+{
+	struct unload_fixture f = fixture_new(false);
+
+	(void)state;
+	fixture_begin(&f, WEIR_PATH_POLICY_MEASURED);
+	probes_end(&f);
+}
+
+static void a_probe_that_the_window_refuses_is_given_up(void **state)
+{
+	struct unload_fixture f = fixture_new(false);
+
+	(void)state;
+	f.bench->window.wrs_max = f.bench->window.wrs_top = f.bench->window.wrs_min = 3;
+	fixture_begin(&f, WEIR_PATH_POLICY_MEASURED);
+	probes_end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +316,10 @@ int main(void)
 		SAYS("the measured policy learns from completions",
 		     the_measured_policy_learns_from_completions),
 		SAYS("a probe without room is given up", a_probe_without_room_is_given_up),
+		SAYS("a probe of the other path is given up",
+		     a_probe_of_the_other_path_is_given_up),
+		SAYS("a probe that the window refuses is given up",
+		     a_probe_that_the_window_refuses_is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

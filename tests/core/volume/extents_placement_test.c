@@ -131,6 +131,50 @@ static void an_extent_with_memory_takes_none(void **state)
 	assert_int_equal(from, 2);
 }
 
+/* Extent 0 has one replica of two; those after it have data, and none that may be taken. */
+static void memory_with_one_replica_is_taken_and_no_data(void **state)
+{
+	struct extents_placement_fixture s;
+	uint32_t from;
+
+	(void)state;
+	begin(&s, 2, 2);
+	s.v.reserve = 0;
+	weir_extents_discard(&s.v, 1, 0, PAGES, false);
+	assert_int_equal(reclaim(&s), 2);
+	s.v.reserve = 1;
+	write_all(&s, 2, sums, 0);
+	write_all(&s, 3, sums, 0);
+	write_all(&s, 0, sums, 2);
+	weir_extents_discard(&s.v, 0, 0, PAGES, false);
+	assert_int_equal(weir_extents_count_valid(&s.v, 0), 1);
+	assert_int_equal(weir_extents_provide(&s.v, 1, &from), 0);
+	assert_int_equal(from, 0);
+	assert_int_equal(weir_extents_count_valid(&s.v, 3), 2);
+}
+
+/* Of several with memory the one with more replicas is taken, and the first of those alike. */
+static void memory_with_more_replicas_is_taken_first(void **state)
+{
+	struct extents_placement_fixture s;
+	uint32_t from;
+
+	(void)state;
+	begin(&s, 2, 2);
+	s.v.reserve = 0;
+	weir_extents_discard(&s.v, 3, 0, PAGES, false);
+	assert_int_equal(reclaim(&s), 2);
+	for (uint32_t i = 0; i < 3; i++) {
+		write_all(&s, i, sums, i < 2 ? 2 : 0);
+		weir_extents_discard(&s.v, i, 0, PAGES, false);
+	}
+	assert_int_equal(weir_extents_provide(&s.v, 3, &from), 0);
+	assert_int_equal(from, 2);
+	write_all(&s, 3, sums, 0);
+	assert_int_equal(weir_extents_provide(&s.v, 2, &from), 0);
+	assert_int_equal(from, 0);
+}
+
 static void memory_in_use_is_not_taken(void **state)
 {
 	struct extents_placement_fixture s;
@@ -554,6 +598,8 @@ int main(void)
 		cmocka_unit_test(zeroes_that_are_to_have_memory_keep_it),
 		cmocka_unit_test(a_write_without_memory_takes_the_reserve),
 		cmocka_unit_test(an_extent_with_memory_takes_none),
+		cmocka_unit_test(memory_with_one_replica_is_taken_and_no_data),
+		cmocka_unit_test(memory_with_more_replicas_is_taken_first),
 		cmocka_unit_test(memory_in_use_is_not_taken),
 		cmocka_unit_test(without_memory_anywhere_a_write_is_refused),
 		cmocka_unit_test(unneeded_memory_is_not_taken),
