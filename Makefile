@@ -17,7 +17,7 @@ help:
 	@echo 'make fuzz     for MINUTES=60: strangers and hostile peers, by libFuzzer with sanitizers'
 	@echo 'make check-distros demo and check on fresh Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make check-suite only those that need no virtual machine (part of make check)'
-	@echo 'make check-wire  tests over softnic between hosts, on good and bad networks: half an hour'
+	@echo 'make check-wire  tests over softnic between hosts, on good and bad networks: hours'
 	@echo 'make check-wire-programs  many programs over softnic between hosts, and with Soft-RoCE: an hour'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make check-pool MINUTES=60 SEED=1: kill and stop the processes of a pool, and check all bytes'
@@ -106,7 +106,7 @@ soak:
 	@$(MAKE) --no-print-directory build
 	tests/vm/vm soak $(BUILD) $(MINUTES) || [ $$? -eq 77 ]
 
-# Half an hour; WIRE='-c loss' for one network.
+# Half an hour for each network on two busy cores; WIRE='-c loss' for one.
 check-wire:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build

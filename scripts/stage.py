@@ -59,14 +59,53 @@ def available_bytes():
     return available
 
 
+class TwoHosts:
+    """Two hosts of `weir lab net`, for a donor and a client. Commands run in the network of a host,
+    with the mounts of the caller.
+    """
+
+    def __init__(self, weir):
+        """The cluster is the one of `weir lab net up`, which runs the caller."""
+        done = subprocess.run([weir, "lab", "net", "status", "--json"], capture_output=True,
+                              text=True, check=False)
+        if done.returncode:
+            raise Failed(done.stderr.strip())
+        hosts = json.loads(done.stdout)["hosts"]
+        self.on_donor, self.on_client = (
+            ["nsenter", "--target", str(host["holder"]["pid"]), "--net", "--"] for host in hosts)
+        self.address = hosts[0]["ipv4"]
+
+    @staticmethod
+    def command(weir, command):
+        """The command line for @command beside two hosts; a user becomes root of a namespace."""
+        unshare = ["unshare", "--user", "--map-root-user", "--mount"] if os.geteuid() else []
+        return [*unshare, weir, "lab", "net", "up", "2", "--name", f"demo{os.getpid()}", "--",
+                *command]
+
+    @classmethod
+    def why_not(cls, weir):
+        """The reason if two hosts cannot be made, or ""."""
+        try:
+            done = subprocess.run(cls.command(weir, ["true"]), capture_output=True, text=True,
+                                  check=False, stdin=subprocess.DEVNULL, timeout=60)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+        said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        return said[-1] if done.returncode else ""
+
+
 class Stage:
     """`with Stage(weir, memory) as stage:` runs a donor; call stage.mount() as often as needed."""
 
-    def __init__(self, weir, memory_bytes):
+    def __init__(self, weir, memory_bytes, hosts=None):
+        """@hosts: TwoHosts; None: donor and client share the host of the caller."""
         self.weir = os.path.abspath(weir)
         self.memory_bytes = memory_bytes
         self.device = os.environ.get("WEIR_DEVICE") or "softnic"
-        self.address = f"127.0.0.1:{random.randint(20000, 60000)}"
+        self.on_donor = hosts.on_donor if hosts else []
+        self.on_client = hosts.on_client if hosts else []
+        host = hosts.address if hosts else "127.0.0.1"
+        self.address = f"{host}:{random.randint(20000, 60000)}"
         self.donor = self.client = None
         self.donors = {}
 
@@ -85,7 +124,7 @@ class Stage:
 
     def _begin(self):
         self.donor = self._start("serve", "--listen", self.address, "--key", self.key,
-                                 "--memory", str(self.memory_bytes))
+                                 "--memory", str(self.memory_bytes), on=self.on_donor)
         self._wait_for_donor()
 
     def __exit__(self, *_exception):
@@ -115,8 +154,8 @@ class Stage:
     def _environment(self):
         return dict(os.environ, WEIR_DEVICE=self.device)
 
-    def _run(self, *args, timeout=30):
-        done = subprocess.run([self.weir, *args], env=self._environment(), timeout=timeout,
+    def _run(self, *args, on=(), timeout=30):
+        done = subprocess.run([*on, self.weir, *args], env=self._environment(), timeout=timeout,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode:
             raise Failed(f"weir {' '.join(args)}: {done.stderr.strip()}")
@@ -130,9 +169,9 @@ class Stage:
         with open(self._log_path(command), encoding="utf-8", errors="replace") as file:
             return file.read().strip()
 
-    def _start(self, command, *args, name=None):
+    def _start(self, command, *args, on=(), name=None):
         with open(self._log_path(name or command), "wb") as log:
-            return subprocess.Popen([self.weir, command, *args], env=self._environment(),
+            return subprocess.Popen([*on, self.weir, command, *args], env=self._environment(),
                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     start_new_session=True, preexec_fn=die_with_parent)
 
@@ -148,16 +187,17 @@ class Stage:
 
     def _wait_for_donor(self):
         def answers():
-            done = subprocess.run([self.weir, "ping", "-c1", "-q", "-k", self.key, self.address],
-                                  env=self._environment(), stdin=subprocess.DEVNULL,
-                                  capture_output=True, timeout=START_SECONDS)
+            done = subprocess.run([*self.on_client, self.weir, "ping", "-c1", "-q", "-k", self.key,
+                                   self.address], env=self._environment(),
+                                  stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=START_SECONDS)
             return done.returncode == 0
         self._wait_until("serve", self.donor, answers)
 
     def mount(self, *options):
         """Starts a new client, without any cache."""
         self.client = self._start("mount", "--foreground", "--key", self.key, *options,
-                                  self.address, self.mountpoint)
+                                  self.address, self.mountpoint, on=self.on_client)
         self._wait_until("mount", self.client, lambda: os.path.ismount(self.mountpoint))
 
     def _is_mounted(self):
@@ -187,7 +227,8 @@ class Stage:
 
     def counters(self, process):
         """The device's counters of one process; {} on a device that is not softnic."""
-        for entry in json.loads(self._run("stat", "--json"))["processes"]:
+        on = self.on_donor if process is self.donor else self.on_client
+        for entry in json.loads(self._run("stat", "--json", on=on))["processes"]:
             if entry["pid"] == process.pid:
                 return {name: value for name, value in entry.items() if isinstance(value, int)}
         return {}

@@ -90,8 +90,8 @@ class Comparison(unittest.TestCase):
 class Path(unittest.TestCase):
     """Of 1000 bytes written and read back."""
 
-    def check(self, client, donor, device="softnic"):
-        tour = demo.Demo(types.SimpleNamespace(device=device))
+    def check(self, client, donor, device="softnic", on_client=()):
+        tour = demo.Demo(types.SimpleNamespace(device=device, on_client=on_client))
         tour.moved = [("in", 1000, client, donor), ("back", 1000, client, donor)]
         tour.check_path(types.SimpleNamespace(bytes=1000))
 
@@ -107,6 +107,12 @@ class Path(unittest.TestCase):
     def test_a_donor_that_moves_bytes_itself_fails(self):
         self.assertRaises(demo.Failed, self.check, {"write_bytes": 1000, "read_bytes": 1000},
                           {"write_bytes": 0, "read_bytes": 1})
+
+    def test_clear_text_to_another_host_fails(self):
+        moved, none = {"write_bytes": 1000, "read_bytes": 1000}, {"write_bytes": 0, "read_bytes": 0}
+        self.check({**moved, "sealed": 1}, none, on_client=["nsenter"])
+        self.assertRaises(demo.Failed, self.check, {**moved, "sealed": 0}, none,
+                          on_client=["nsenter"])
 
     def test_another_device_has_counters_of_its_own(self):
         self.check({}, {}, device="rxe0")
