@@ -16,7 +16,7 @@
 #include "apps/serve/donor_keys.h"
 #include "apps/serve/donor_metrics.h"
 #include "apps/serve/donor_page.h"
-#include "apps/serve/files/files.h"
+#include "apps/serve/files/file_servers.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
@@ -77,7 +77,7 @@ struct serve {
 	struct weir_volume_rebuilder *rebuilder;
 	int page; /* for weir top; less than 0: no descriptor */
 	struct file_server_options file_options;
-	struct files *files;
+	struct file_servers *file_servers;
 	char pool_name[WEIR_POOL_NAME_MAX]; /* the donor's */
 };
 
@@ -287,12 +287,12 @@ static void reload_list(struct serve *serve)
 static void close_donor(struct serve *serve)
 {
 	weir_volume_rebuilder_cancel(serve->rebuilder);
-	files_cancel(serve->files);
+	file_servers_cancel(serve->file_servers);
 	/* A change of the map, which wakes both. */
 	weir_pool_agent_stop(serve->agent);
 	serve->agent = NULL;
-	files_close(serve->files);
-	serve->files = NULL;
+	file_servers_close(serve->file_servers);
+	serve->file_servers = NULL;
 	weir_volume_rebuilder_close(serve->rebuilder);
 	serve->rebuilder = NULL;
 	metrics_server_close(serve->metrics_server);
@@ -478,7 +478,7 @@ static int start_files(struct serve *serve, const struct weir_pool_agent_options
 		.nr_keys = serve->nr_keys,
 		.on_log = log_agent,
 	};
-	if (files_start(&serve->file_options, &serve->files, &error))
+	if (file_servers_start(&serve->file_options, &serve->file_servers, &error))
 		return failure(serve->cmd, "%s", error.text);
 	return EXIT_OK;
 }

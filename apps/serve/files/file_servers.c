@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include "apps/serve/files/files.h"
+#include "apps/serve/files/file_servers.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -25,11 +25,11 @@ struct seen_files {
 };
 
 /**
- * struct files - the thread's state
+ * struct file_servers - the thread's state
  * @servers: those that run; @nr_servers of them
  * @seen: by the volume's index in the map
  */
-struct files {
+struct file_servers {
 	struct file_server_options options;
 	struct weir_pool_client *client;
 	struct weir_pool_map *map;
@@ -43,11 +43,11 @@ struct files {
 
 static void on_end(void *arg)
 {
-	atomic_store(&((struct files *)arg)->has_end, true);
+	atomic_store(&((struct file_servers *)arg)->has_end, true);
 }
 
 /* How many donors are before this one. */
-static unsigned int find_rank(const struct files *f, const struct weir_pool_volume *volume)
+static unsigned int find_rank(const struct file_servers *f, const struct weir_pool_volume *volume)
 {
 	uint64_t own = weir_rng_mix(volume->id ^ f->options.incarnation);
 	unsigned int rank = 0;
@@ -64,7 +64,7 @@ static unsigned int find_rank(const struct files *f, const struct weir_pool_volu
 }
 
 /* A donor that leaves, or whose memory counts for nothing any more, serves no files. */
-static bool may_serve(const struct files *f, const struct weir_pool_volume *volume)
+static bool may_serve(const struct file_servers *f, const struct weir_pool_volume *volume)
 {
 	uint16_t self = weir_pool_map_donor(f->map, f->options.donor);
 	const struct weir_pool_donor *donor;
@@ -79,7 +79,7 @@ static bool may_serve(const struct files *f, const struct weir_pool_volume *volu
 	       volume->server_incarnation != f->options.incarnation;
 }
 
-static bool is_own(const struct files *f, const struct weir_pool_volume *volume)
+static bool is_own(const struct file_servers *f, const struct weir_pool_volume *volume)
 {
 	for (unsigned int i = 0; i < f->nr_servers; i++) {
 		if (!strcmp(file_server_volume(f->servers[i]), volume->name))
@@ -89,7 +89,7 @@ static bool is_own(const struct files *f, const struct weir_pool_volume *volume)
 }
 
 /* Whether a volume of files lacks a server. */
-static bool lacks_server(const struct files *f, const struct weir_pool_volume *volume)
+static bool lacks_server(const struct file_servers *f, const struct weir_pool_volume *volume)
 {
 	if (!volume->is_files || !weir_pool_map_is_ready(f->map, volume->scheme))
 		return false;
@@ -97,7 +97,7 @@ static bool lacks_server(const struct files *f, const struct weir_pool_volume *v
 	       weir_pool_map_is_abandoned(f->map, volume);
 }
 
-static void start_server(struct files *f, const struct weir_pool_volume *volume)
+static void start_server(struct file_servers *f, const struct weir_pool_volume *volume)
 {
 	struct file_server *server;
 
@@ -109,7 +109,7 @@ static void start_server(struct files *f, const struct weir_pool_volume *volume)
 }
 
 /* Return: whether a volume waits for this donor's turn. */
-static bool consider(struct files *f, uint16_t index)
+static bool consider(struct file_servers *f, uint16_t index)
 {
 	const struct weir_pool_volume *volume = &f->map->volume[index];
 	struct seen_files *seen = &f->seen[index];
@@ -127,7 +127,7 @@ static bool consider(struct files *f, uint16_t index)
 	return true;
 }
 
-static void reap(struct files *f)
+static void reap(struct file_servers *f)
 {
 	for (unsigned int i = 0; i < f->nr_servers;) {
 		if (file_server_has_ended(f->servers[i])) {
@@ -140,7 +140,7 @@ static void reap(struct files *f)
 }
 
 /* A wait for a map that is out of reach ends at once. */
-static void rest(struct files *f, bool is_silent, bool is_waiting)
+static void rest(struct file_servers *f, bool is_silent, bool is_waiting)
 {
 	unsigned int ms = is_waiting ? LOOK_MS : f->map->lease_ms / 3;
 	int rc = is_silent ? -EHOSTUNREACH : weir_pool_client_wait(f->client, f->map, ms, NULL);
@@ -151,7 +151,7 @@ static void rest(struct files *f, bool is_silent, bool is_waiting)
 
 static void *watch(void *arg)
 {
-	struct files *f = arg;
+	struct file_servers *f = arg;
 
 	while (!atomic_load(&f->stops)) {
 		bool is_waiting = false, is_silent;
@@ -167,17 +167,17 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-static void files_free(struct files *f)
+static void file_servers_free(struct file_servers *f)
 {
 	weir_pool_client_close(f->client);
 	free(f->map);
 	free(f);
 }
 
-int files_start(const struct file_server_options *options, struct files **files,
+int file_servers_start(const struct file_server_options *options, struct file_servers **files,
 		struct weir_error *error)
 {
-	struct files *f = calloc(1, sizeof(*f));
+	struct file_servers *f = calloc(1, sizeof(*f));
 	int rc;
 
 	if (!f)
@@ -193,19 +193,19 @@ int files_start(const struct file_server_options *options, struct files **files,
 	if (!rc)
 		rc = weir_thread_create(&f->thread, "weir-servers", watch, f, error);
 	if (rc)
-		files_free(f);
+		file_servers_free(f);
 	else
 		*files = f;
 	return rc;
 }
 
-void files_cancel(struct files *f)
+void file_servers_cancel(struct file_servers *f)
 {
 	if (f)
 		atomic_store(&f->stops, true);
 }
 
-void files_close(struct files *f)
+void file_servers_close(struct file_servers *f)
 {
 	if (!f)
 		return;
@@ -214,5 +214,5 @@ void files_close(struct files *f)
 		file_server_stop(f->servers[i]);
 	for (unsigned int i = 0; i < f->nr_servers; i++)
 		file_server_close(f->servers[i]);
-	files_free(f);
+	file_servers_free(f);
 }
