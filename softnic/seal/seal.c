@@ -69,17 +69,21 @@ static void init_next_key(struct seal_key *to, const struct seal_key *from, enum
 }
 
 /*
- * A forged packet may have the next key made early. Then late packets of the key before the current
- * one are lost, and sent again under the current one.
+ * Returns the key of a packet, or NULL. The next key is made in @fresh: a forged packet must not
+ * replace the key before the current one, under which late packets still come.
  */
-static const struct seal_key *key_for(struct seal *s, uint64_t counter)
+static const struct seal_key *key_for(const struct seal *s, uint64_t counter,
+				      struct seal_key *fresh)
 {
 	uint64_t number = number_of_key(counter);
-	struct seal_key *key = &s->in[number % 2];
+	const struct seal_key *key = &s->in[number % 2];
 
-	if (key->number != number && number == number_of_key(s->highest) + 1)
-		init_next_key(key, &s->in[(number - 1) % 2], s->cipher);
-	return key->number == number ? key : NULL;
+	if (key->number == number)
+		return key;
+	if (number != number_of_key(s->highest) + 1)
+		return NULL;
+	init_next_key(fresh, &s->in[(number - 1) % 2], s->cipher);
+	return fresh;
 }
 
 static void put_counter(uint8_t *to, uint64_t counter)
@@ -213,13 +217,21 @@ size_t seal_open(struct seal *s, uint8_t *bytes, size_t size)
 {
 	uint64_t counter = get_counter(bytes + COUNTER_AT);
 	const struct seal_key *key;
+	struct seal_key fresh;
+	bool is_right;
 
 	if (!may_come(s, counter)) {
 		s->replayed++;
 		return 0;
 	}
-	key = key_for(s, counter);
-	if (!key || decrypt(s, key, bytes, size - SEAL_HEADER_BYTES)) {
+	key = key_for(s, counter, &fresh);
+	is_right = key && !decrypt(s, key, bytes, size - SEAL_HEADER_BYTES);
+	if (key == &fresh) {
+		if (is_right)
+			s->in[fresh.number % 2] = fresh;
+		explicit_bzero(&fresh, sizeof(fresh));
+	}
+	if (!is_right) {
 		s->forged++;
 		return 0;
 	}

@@ -237,6 +237,22 @@ static void check_forged_key(void)
 	assert_true(opens(&b, &p));
 }
 
+/* The key before the current one stays for late packets, whatever comes for the next one. */
+static void check_forged_next_key(void)
+{
+	struct sealed late, current, forged;
+
+	skip_to(SEAL_KEY_PACKETS - 2);
+	close_text(&a, &late);
+	close_text(&a, &current);
+	assert_true(opens(&b, &current));
+	forged = current;
+	set_counter(&forged, 2 * SEAL_KEY_PACKETS);
+	assert_false(opens(&b, &forged));
+	assert_int_equal(b.forged, 1);
+	assert_true(opens(&b, &late));
+}
+
 static bool is_own(const struct seal *s, const struct sealed *p, size_t size)
 {
 	struct sealed copy = *p;
@@ -284,6 +300,7 @@ FOR_EACH(a_forged_counter_changes_nothing, check_forged_counter)
 FOR_EACH(an_end_knows_its_own_late_packets, check_own)
 FOR_EACH(keys_change_and_are_forgotten, check_key_change)
 FOR_EACH(a_packet_forged_for_a_later_key_changes_nothing, check_forged_key)
+FOR_EACH(a_packet_forged_for_the_next_key_loses_no_late_packet, check_forged_next_key)
 
 static void test_this_host_has_a_cipher(void **state)
 {
@@ -307,6 +324,7 @@ int main(void)
 		cmocka_unit_test(test_an_end_knows_its_own_late_packets),
 		cmocka_unit_test(test_keys_change_and_are_forgotten),
 		cmocka_unit_test(test_a_packet_forged_for_a_later_key_changes_nothing),
+		cmocka_unit_test(test_a_packet_forged_for_the_next_key_loses_no_late_packet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
