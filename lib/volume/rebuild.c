@@ -18,10 +18,12 @@
 #include "lib/volume/reclaim.h"
 
 #define LEASE_MS 1500 /* until the map is read */
+#define DOUBLINGS_MAX 3 /* of the pause after a failure */
 
-/* A volume as seen last, and since when no client has had it open. */
+/* A volume as seen last, since when no client has had it open, and failures in a row to fill it. */
 struct seen_volume {
 	uint64_t id, stored, since_ns;
+	unsigned int failures;
 };
 
 /**
@@ -30,8 +32,9 @@ struct seen_volume {
  * @pool, @device, @key, @log: see the options
  * @client: of the thread
  * @map: as last read; @seen: its volumes, by index
- * @users, @revision, @looked_ns: when unused memory was sought last: its users, the map's revision,
- *	and the time
+ * @users, @revision: of the map when this donor last took unused memory back
+ * @look_ns: when the donor looks for unused memory next, unless @users change
+ * @retry_ns: the same after a failure, whatever changes; @failures in a row
  * @stops: the thread shall end; atomic
  */
 struct weir_volume_rebuilder {
@@ -42,7 +45,8 @@ struct weir_volume_rebuilder {
 	struct weir_pool_client *client;
 	struct weir_pool_map map;
 	struct seen_volume seen[WEIR_POOL_VOLUMES_MAX];
-	uint64_t users, revision, looked_ns;
+	uint64_t users, revision, look_ns, retry_ns;
+	unsigned int failures;
 	pthread_t thread;
 	bool stops;
 };
@@ -50,6 +54,14 @@ struct weir_volume_rebuilder {
 static bool stops(const struct weir_volume_rebuilder *r)
 {
 	return __atomic_load_n(&r->stops, __ATOMIC_ACQUIRE);
+}
+
+/* Doubles with each failure in a row: a missing donor or key may stay away for long. */
+static uint64_t pause_ns(const struct weir_volume_rebuilder *r, unsigned int failures)
+{
+	unsigned int doublings = failures < DOUBLINGS_MAX ? failures : DOUBLINGS_MAX;
+
+	return (r->map.lease_ms * WEIR_NS_PER_MS / 2) << doublings;
 }
 
 /* Another donor's turn does not begin the wait again. */
@@ -62,6 +74,8 @@ static void observe(struct weir_volume_rebuilder *r)
 		if (seen->id != volume->id || (volume->holder && !volume->is_rebuilding) ||
 		    (seen->stored != volume->stored && !volume->is_rebuilding))
 			seen->since_ns = weir_now_ns();
+		if (seen->id != volume->id)
+			seen->failures = 0;
 		seen->id = volume->id;
 		seen->stored = volume->stored;
 	}
@@ -103,7 +117,7 @@ static uint16_t choose(const struct weir_volume_rebuilder *r, uint64_t *due_ns)
 	uint64_t now_ns = weir_now_ns();
 
 	for (uint16_t i = 0; i < r->map.nr_volumes; i++) {
-		uint64_t from_ns = r->seen[i].since_ns + r->map.lease_ms * WEIR_NS_PER_MS / 2;
+		uint64_t from_ns = r->seen[i].since_ns + pause_ns(r, r->seen[i].failures);
 
 		if (!is_wanted(r, i))
 			continue;
@@ -144,6 +158,7 @@ static int fill(struct weir_volume_rebuilder *r, const char *name, uint64_t *byt
 static void rebuild(struct weir_volume_rebuilder *r, uint16_t index)
 {
 	const char *name = r->map.volume[index].name;
+	struct seen_volume *seen = &r->seen[index];
 	uint64_t start_ns = weir_now_ns(), bytes = 0;
 	struct weir_error error = { "" };
 	int rc = fill(r, name, &bytes, &error);
@@ -156,7 +171,12 @@ static void rebuild(struct weir_volume_rebuilder *r, uint16_t index)
 	else if (rc != -EBUSY && rc != -ESTALE && rc != -ECANCELED)
 		weir_log_line(&r->log, WEIR_LOG_WARNING, "not rebuilt pool=%s volume=%s: %s",
 			      r->map.name, name, error.text);
-	r->seen[index].since_ns = rc && rc != -EBUSY ? weir_now_ns() : r->seen[index].since_ns;
+	if (!rc)
+		seen->failures = 0;
+	else if (rc != -EBUSY && rc != -ESTALE && rc != -ECANCELED)
+		seen->failures++;
+	if (rc && rc != -EBUSY)
+		seen->since_ns = weir_now_ns();
 }
 
 /*
@@ -174,16 +194,20 @@ static void reclaim(struct weir_volume_rebuilder *r)
 	struct weir_volume_reclaimed back;
 	struct weir_error error = { "" };
 
-	if (users == r->users &&
-	    (revision == r->revision || now_ns < r->looked_ns + r->map.lease_ms * WEIR_NS_PER_MS))
+	if (now_ns < r->retry_ns ||
+	    (users == r->users && (revision == r->revision || now_ns < r->look_ns)))
 		return;
-	r->looked_ns = now_ns;
+	r->look_ns = now_ns + r->map.lease_ms * WEIR_NS_PER_MS;
 	if (weir_volume_reclaim(&self, r->client, &r->map, &back, &error)) {
 		weir_log_line(&r->log, WEIR_LOG_WARNING, "unused memory not taken back pool=%s: %s",
 			      r->map.name, error.text);
-	} else if (!back.left) { /* else, and after a failure, the donor looks again */
-		r->users = users;
-		r->revision = revision;
+		r->retry_ns = weir_now_ns() + pause_ns(r, ++r->failures);
+	} else {
+		r->failures = 0;
+		if (!back.left) { /* else, as after a failure, the donor looks again */
+			r->users = users;
+			r->revision = revision;
+		}
 	}
 	if (back.regions)
 		weir_log_line(&r->log, WEIR_LOG_INFO,

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A try that fails is repeated after a pause, which doubles with each try in a row: a key or a
+ * donor that is missing comes back late, and each try connects to all donors and writes a line.
+ */
 #include "apps/serve/files/file_servers.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/common/number.h"
 #include "core/base/rng.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -15,19 +19,28 @@
 #include "lib/pool/client.h"
 
 #define RANK_MS 300u /* between the tries of two donors */
-#define LOOK_MS 200u /* while there is something to do */
-#define RETRY_NS (2 * WEIR_NS_PER_S) /* after a try that failed */
+#define LEASE_MS 600u /* until the map is read */
+#define PAUSE_NS_MIN (2 * WEIR_NS_PER_S)
+#define PAUSE_NS_MAX (16 * WEIR_NS_PER_S)
+#define QUIET_NS (30 * WEIR_NS_PER_S) /* after the pause: the next try begins a new row */
 
-/* A volume: @since_ns it has had no server; @not_before_ns this donor tries. */
+/**
+ * struct seen_files - a volume of files
+ * @id: of the volume at this index of the map
+ * @since_ns: since when the volume has had no server
+ * @pause_ns: between the last try and the next
+ * @not_before_ns: end of that pause; 0: no try yet
+ */
 struct seen_files {
-	uint64_t id, since_ns, not_before_ns;
-	bool is_open;
+	uint64_t id, since_ns, pause_ns, not_before_ns;
 };
 
 /**
  * struct file_servers - the thread's state
- * @servers: those that run; @nr_servers of them
+ * @servers: the @nr_servers that run
  * @seen: by the volume's index in the map
+ * @stops: the thread shall end
+ * @has_end: a server has ended
  */
 struct file_servers {
 	struct file_server_options options;
@@ -37,8 +50,7 @@ struct file_servers {
 	unsigned int nr_servers;
 	struct seen_files seen[WEIR_POOL_VOLUMES_MAX];
 	pthread_t thread;
-	atomic_bool stops;
-	atomic_bool has_end; /* a server has ended */
+	atomic_bool stops, has_end;
 };
 
 static void on_end(void *arg)
@@ -108,23 +120,36 @@ static void start_server(struct file_servers *f, const struct weir_pool_volume *
 		f->servers[f->nr_servers++] = server;
 }
 
-/* Return: whether a volume waits for this donor's turn. */
-static bool consider(struct file_servers *f, uint16_t index)
+/* A try begins: chooses when the next may, if this one fails. */
+static void begin_pause(struct seen_files *seen, uint64_t now_ns)
+{
+	bool in_row = seen->not_before_ns && now_ns < seen->not_before_ns + QUIET_NS;
+
+	seen->pause_ns = in_row ? lesser(2 * seen->pause_ns, PAUSE_NS_MAX) : PAUSE_NS_MIN;
+	seen->not_before_ns = now_ns + seen->pause_ns;
+}
+
+/* Starts a server for the volume if it is this donor's turn. Return: when to look again. */
+static uint64_t consider(struct file_servers *f, uint16_t index)
 {
 	const struct weir_pool_volume *volume = &f->map->volume[index];
 	struct seen_files *seen = &f->seen[index];
+	bool lacks = lacks_server(f, volume);
 	uint64_t now_ns = weir_now_ns(), due_ns;
 
-	if (!lacks_server(f, volume) || seen->id != volume->id)
+	if (seen->id != volume->id)
 		*seen = (struct seen_files){ .id = volume->id, .since_ns = now_ns };
-	if (!lacks_server(f, volume) || is_own(f, volume) || !may_serve(f, volume))
-		return false;
+	if (!lacks)
+		seen->since_ns = now_ns;
+	if (!lacks || is_own(f, volume) || !may_serve(f, volume))
+		return UINT64_MAX;
 	due_ns = seen->since_ns + find_rank(f, volume) * RANK_MS * WEIR_NS_PER_MS;
-	if (now_ns < due_ns || now_ns < seen->not_before_ns)
-		return true;
-	seen->not_before_ns = now_ns + RETRY_NS;
+	due_ns = greater(due_ns, seen->not_before_ns);
+	if (now_ns < due_ns)
+		return due_ns;
+	begin_pause(seen, now_ns);
 	start_server(f, volume);
-	return true;
+	return seen->not_before_ns;
 }
 
 static void reap(struct file_servers *f)
@@ -139,30 +164,21 @@ static void reap(struct file_servers *f)
 	}
 }
 
-/* A wait for a map that is out of reach ends at once. */
-static void rest(struct file_servers *f, bool is_silent, bool is_waiting)
-{
-	unsigned int ms = is_waiting ? LOOK_MS : f->map->lease_ms / 3;
-	int rc = is_silent ? -EHOSTUNREACH : weir_pool_client_wait(f->client, f->map, ms, NULL);
-
-	if (rc && rc != -ETIMEDOUT)
-		poll(NULL, 0, (int)LOOK_MS);
-}
-
 static void *watch(void *arg)
 {
 	struct file_servers *f = arg;
 
 	while (!atomic_load(&f->stops)) {
-		bool is_waiting = false, is_silent;
+		uint64_t due_ns = UINT64_MAX;
+		bool is_silent;
 
 		if (atomic_exchange(&f->has_end, false))
 			reap(f);
 		is_silent = weir_pool_client_read(f->client, f->map, NULL);
 		for (uint16_t i = 0; !is_silent && i < f->map->nr_volumes; i++)
-			is_waiting |= consider(f, i);
+			due_ns = lesser(due_ns, consider(f, i));
 		if (!atomic_load(&f->stops))
-			rest(f, is_silent, is_waiting);
+			weir_pool_client_rest(f->client, f->map, is_silent, due_ns);
 	}
 	return NULL;
 }
@@ -174,7 +190,7 @@ static void file_servers_free(struct file_servers *f)
 	free(f);
 }
 
-int file_servers_start(const struct file_server_options *options, struct file_servers **files,
+int file_servers_start(const struct file_server_options *options, struct file_servers **servers,
 		struct weir_error *error)
 {
 	struct file_servers *f = calloc(1, sizeof(*f));
@@ -189,13 +205,13 @@ int file_servers_start(const struct file_server_options *options, struct file_se
 	rc = f->map ? weir_pool_client_open(options->pool, &f->client, error) :
 		      weir_error_set(error, -ENOMEM, "out of memory");
 	if (f->map)
-		f->map->lease_ms = 3 * LOOK_MS; /* until the map is read */
+		f->map->lease_ms = LEASE_MS;
 	if (!rc)
 		rc = weir_thread_create(&f->thread, "weir-servers", watch, f, error);
 	if (rc)
 		file_servers_free(f);
 	else
-		*files = f;
+		*servers = f;
 	return rc;
 }
 

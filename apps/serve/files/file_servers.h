@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The volumes of files that a donor of a pool serves. A thread watches the map. A volume that
- * nobody serves, or whose server is gone, gets one of the donors: all donors rank themselves by
- * the same lot, the first tries at once, and each other a little later.
+ * The file servers of a donor, one for each volume of files that it serves. A thread watches the
+ * pool's map. If nobody serves a volume, or its server is gone, one of the donors takes over. Each
+ * donor computes the same order of all donors (rendezvous hashing of volume id and incarnation):
+ * the first tries at once, and each other 300 ms after the one before it.
  */
 #ifndef WEIR_APPS_SERVE_FILES_FILE_SERVERS_H
 #define WEIR_APPS_SERVE_FILES_FILE_SERVERS_H
@@ -11,14 +12,21 @@
 
 struct file_servers;
 
-/* Starts the thread. @options: without on_end; kept until the close. Return: 0, or an errno. */
-int file_servers_start(const struct file_server_options *options, struct file_servers **files,
-		struct weir_error *error);
+/**
+ * file_servers_start() - start the thread
+ * @options: without on_end; kept until the close
+ * @servers: receives the servers; the caller owes a file_servers_close()
+ * @error: may be NULL
+ *
+ * Return: 0, or an error of weir_pool_client_open() or of the thread.
+ */
+int file_servers_start(const struct file_server_options *options, struct file_servers **servers,
+		       struct weir_error *error);
 
-/* Asks the thread and all servers to end. */
-void file_servers_cancel(struct file_servers *files);
+/* Asks the thread to end, which then starts no further server. NULL is ignored. */
+void file_servers_cancel(struct file_servers *servers);
 
-/* Waits for the end, after a cancel, and frees all. */
-void file_servers_close(struct file_servers *files);
+/* After a cancel: waits for the thread, stops all servers, waits for them, and frees all. */
+void file_servers_close(struct file_servers *servers);
 
 #endif
