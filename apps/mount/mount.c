@@ -52,7 +52,8 @@ static const struct cmdline_option mount_options[] = {
 	  CMDLINE_FLAG(struct mount_options, allow_other) },
 	{ "threads", 't', "N", "receiving threads, 1 to 64; default 4",
 	  CMDLINE_UINT(struct mount_options, threads, 1, LOOP_THREADS_MAX) },
-	{ "timeout", 'T', "SECONDS", "longest wait for the donor, then EIO; default 5",
+	{ "timeout", 'T', "SECONDS", "longest wait for the donor, then EIO; default 5. On a pool:\n"
+	  "wait until a signal may end a program's call",
 	  CMDLINE_UINT(struct mount_options, timeout, 1, TIMEOUT_MAX) },
 	{ "hard", 'H', NULL, "wait for ever; after the timeout a signal ends the wait",
 	  CMDLINE_FLAG(struct mount_options, hard) },

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/pool/pool.h"
 #include "apps/common/cmd.h"
+#include "apps/common/stop.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,16 @@ void pool_session_close(struct pool_session *session)
 	weir_pool_client_close(session->client);
 	free(session->map);
 	*session = (struct pool_session){ 0 };
+}
+
+int pool_session_look_again(struct pool_session *session, const char *cmd, unsigned int timeout_ms)
+{
+	struct weir_error error;
+	int rc = weir_pool_client_wait(session->client, session->map, timeout_ms, &error);
+
+	if (!rc || rc == -ETIMEDOUT)
+		rc = weir_pool_client_read(session->client, session->map, &error);
+	return rc && !stop_requested() ? failure(cmd, "%s", error.text) : EXIT_OK;
 }
 
 struct pool_places pool_count_places(const struct weir_pool_map *map, uint16_t donor)

@@ -31,6 +31,12 @@ struct pool_session {
 int pool_session_open(struct pool_session *session, const char *cmd, const char *pool);
 void pool_session_close(struct pool_session *session);
 
+/*
+ * Sleeps until the map changes, but at most @timeout_ms, and reads it. Return: 0; EXIT_FAILED with
+ * the reason printed. After a stop_requested() it returns 0 early.
+ */
+int pool_session_look_again(struct pool_session *session, const char *cmd, unsigned int timeout_ms);
+
 /* The members of a donor, by state. */
 struct pool_places {
 	unsigned int of[3]; /* by enum weir_pool_member_state */

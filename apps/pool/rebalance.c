@@ -107,17 +107,6 @@ static void show_progress(const struct rebalance *r)
 			weir_pool_balance_moving(r->session.map), r->left);
 }
 
-/* Sleeps until the map changes, and reads it. */
-static int look_again(struct rebalance *r)
-{
-	struct weir_error error;
-	int rc = weir_pool_client_wait(r->session.client, r->session.map, WAIT_MS, &error);
-
-	if (!rc || rc == -ETIMEDOUT)
-		rc = weir_pool_client_read(r->session.client, r->session.map, &error);
-	return rc && !stop_requested() ? failure(r->cmd, "%s", error.text) : EXIT_OK;
-}
-
 static void say_end(struct rebalance *r)
 {
 	unsigned int moving = weir_pool_balance_moving(r->session.map);
@@ -152,7 +141,7 @@ static int rebalance(struct rebalance *r)
 		is_done = stop_requested() ||
 			  (!r->left && !weir_pool_balance_moving(r->session.map));
 		if (!status && !is_done)
-			status = look_again(r);
+			status = pool_session_look_again(&r->session, r->cmd, WAIT_MS);
 	}
 	if (!status)
 		say_end(r);

@@ -3,12 +3,15 @@
 #include "apps/common/cmd.h"
 #include "apps/common/cmdline.h"
 #include "apps/common/json.h"
+#include "apps/common/number.h"
 #include "apps/common/size.h"
+#include "apps/common/stop.h"
 #include "apps/common/table.h"
 #include "apps/pool/pool.h"
 #include "core/pool/coordinator.h"
 #include "fsd/journal/layout.h"
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "lib/pool/codec.h"
 
 #include <errno.h>
@@ -24,11 +27,15 @@
 #define EXTENT (4u << 20)
 #define EXTENT_MIN (64u << 10)
 #define EXTENT_MAX (1u << 30)
-#define WAIT_S 10 /* for the groups of a new scheme */
+#define WAIT_S 30 /* default of --wait */
+#define WAIT_S_MAX 86400
+#define LOOK_MS 500u /* then a stop is noticed */
+#define SETTLE_NS (1 * WEIR_NS_PER_S)
 
 struct volume_options {
 	const char *scheme;
 	uint64_t extent;
+	unsigned int wait; /* seconds */
 	bool json, is_files;
 };
 
@@ -41,13 +48,18 @@ static const struct cmdline_option create_options[] = {
 	  CMDLINE_FLAG(struct volume_options, is_files) },
 	{ "extent", 0, "SIZE", "bytes that lie together at one group; default 4M",
 	  CMDLINE_SIZE(struct volume_options, extent, EXTENT_MIN, EXTENT_MAX) },
+	{ "wait", 0, "SECONDS",
+	  "time for enough donors to join, and for one to make the groups;\n"
+	  "default 30",
+	  CMDLINE_UINT(struct volume_options, wait, 0, WAIT_S_MAX) },
 	CMDLINE_JSON(struct volume_options, json),
 	{ NULL },
 };
 
 static const struct cmdline create_line = {
 	.usage = "Usage: weir pool volume create [OPTION...] POOL NAME SIZE\n"
-		 "Makes a volume. Its first client takes the memory from the donors.\n",
+		 "Makes a volume. Its first client takes the memory from the donors. Ctrl-C ends\n"
+		 "the wait for donors, and makes no volume.\n",
 	.options = create_options,
 	.arguments = "POOL NAME SIZE",
 	.arguments_min = 3,
@@ -77,28 +89,86 @@ static const struct cmdline rm_line = {
 	.arguments_max = 2,
 };
 
-/* Whether the pool's donors are enough for the volume. */
-static int check_room(const char *cmd, const struct weir_pool_map *map,
-		      const struct weir_pool_volume *volume)
+/* Until @until_ns, but not too long to notice a stop. */
+static unsigned int pause_ms(uint64_t until_ns)
+{
+	return (unsigned int)lesser((uint64_t)weir_poll_ms(until_ns), LOOK_MS);
+}
+
+/* Whether the pool's donors are enough for the volume. @lack: receives what is missing. */
+static bool has_donors(const struct weir_pool_map *map, const struct weir_pool_volume *volume,
+		       struct weir_error *lack)
 {
 	uint8_t width = weir_pool_width(volume->scheme);
 	uint16_t donors = weir_pool_map_count_donors(map);
 	uint16_t domains = weir_pool_map_count_domains(map);
-	uint64_t sum = 0;
+	uint64_t sum = pool_sum_bytes(map);
 
-	for (uint16_t i = 0; i < map->nr_donors; i++)
-		sum += map->donor[i].incarnation ? map->donor[i].bytes : 0;
 	if (domains < width)
-		return failure(cmd,
+		weir_error_set(lack, -ENOSPC,
 			       "%s needs donors in %u failure domains; pool %s has %u donors in "
 			       "%u: start more, or give 'weir serve' another --domain",
 			       weir_pool_scheme_format(volume->scheme).text, width, map->name,
 			       donors, domains);
-	if (volume->bytes / volume->scheme.data > sum / width)
-		return failure(cmd, "%s with %s is more than the donors of pool %s lend, %s",
+	else if (volume->bytes / volume->scheme.data > sum / width)
+		weir_error_set(lack, -ENOSPC,
+			       "%s with %s is more than the donors of pool %s lend, %s",
 			       size_format(volume->bytes).text,
 			       weir_pool_scheme_format(volume->scheme).text, map->name,
 			       size_format(sum).text);
+	else
+		return true;
+	return false;
+}
+
+/* Waits until the pool has enough donors. */
+static int wait_donors(const char *cmd, struct pool_session *session,
+		       const struct weir_pool_volume *volume, uint64_t until_ns)
+{
+	struct weir_error lack;
+	bool is_said = false;
+	int status = EXIT_OK;
+
+	while (!status && !has_donors(session->map, volume, &lack)) {
+		if (stop_requested())
+			return failure(cmd, "stopped: volume %s is not made", volume->name);
+		if (weir_now_ns() >= until_ns)
+			return failure(cmd, "%s", lack.text);
+		if (!is_said)
+			fprintf(stderr, "%s: waiting for donors, until --wait is over: %s\n", cmd,
+				lack.text);
+		is_said = true;
+		status = pool_session_look_again(session, cmd, pause_ms(until_ns));
+	}
+	return status;
+}
+
+/*
+ * The groups of a scheme are laid out once, over the donors that are there, and donors that start
+ * together join one after the other. So the first volume of a scheme waits until no more join.
+ */
+static int wait_settled(const char *cmd, struct pool_session *session,
+			const struct weir_pool_volume *volume, uint64_t until_ns)
+{
+	uint16_t donors = weir_pool_map_count_donors(session->map);
+	uint64_t settled_ns = weir_now_ns() + SETTLE_NS;
+	int status = EXIT_OK;
+
+	while (!status && !weir_pool_map_table(session->map, volume->scheme) &&
+	       weir_now_ns() < until_ns && weir_now_ns() < settled_ns) {
+		if (stop_requested())
+			return failure(cmd, "stopped: volume %s is not made", volume->name);
+		status = pool_session_look_again(session, cmd, pause_ms(settled_ns));
+		if (weir_pool_map_count_donors(session->map) != donors)
+			settled_ns = weir_now_ns() + SETTLE_NS;
+		donors = weir_pool_map_count_donors(session->map);
+	}
+	return status;
+}
+
+static int check_tables(const char *cmd, const struct weir_pool_map *map,
+			const struct weir_pool_volume *volume)
+{
 	if (!weir_pool_map_table(map, volume->scheme) &&
 	    (map->nr_tables == WEIR_POOL_TABLES_MAX ||
 	     weir_pool_map_groups(map) + map->table_groups > (int)WEIR_POOL_GROUPS_MAX))
@@ -128,25 +198,19 @@ static int put_volume(const char *cmd, struct pool_session *session,
 
 /* Waits until the coordinator has made the groups. */
 static int wait_ready(const char *cmd, struct pool_session *session,
-		      const struct weir_pool_volume *volume)
+		      const struct weir_pool_volume *volume, uint64_t until_ns)
 {
-	uint64_t until_ns = weir_now_ns() + WAIT_S * WEIR_NS_PER_S;
-	struct weir_error error;
+	int status = pool_session_look_again(session, cmd, 0);
 
-	while (!weir_pool_map_is_ready(session->map, volume->scheme)) {
-		int ms = weir_poll_ms(until_ns);
-		int rc = weir_pool_client_wait(session->client, session->map, (unsigned int)ms,
-					       &error);
-
-		if (!ms || (rc && rc != -ETIMEDOUT))
+	while (!status && !weir_pool_map_is_ready(session->map, volume->scheme)) {
+		if (stop_requested() || weir_now_ns() >= until_ns)
 			return failure(cmd,
 				       "volume %s is made, but its groups are not yet: 'weir pool "
 				       "status' shows whether a donor coordinates",
 				       volume->name);
-		if (!rc && weir_pool_client_read(session->client, session->map, &error))
-			return failure(cmd, "%s", error.text);
+		status = pool_session_look_again(session, cmd, pause_ms(until_ns));
 	}
-	return EXIT_OK;
+	return status;
 }
 
 static void print_volume_json(struct json *json, const struct weir_pool_map *map,
@@ -171,14 +235,19 @@ static void print_volume_json(struct json *json, const struct weir_pool_map *map
 static int create_volume(const char *cmd, const struct volume_options *options,
 			 struct pool_session *session, struct weir_pool_volume *volume)
 {
+	uint64_t until_ns = weir_now_ns() + options->wait * WEIR_NS_PER_S;
 	struct json json;
-	int status = check_room(cmd, session->map, volume);
+	int status = wait_donors(cmd, session, volume, until_ns);
 
+	if (!status)
+		status = wait_settled(cmd, session, volume, until_ns);
+	if (!status)
+		status = check_tables(cmd, session->map, volume);
 	randombytes_buf(&volume->id, sizeof(volume->id));
 	if (!status)
 		status = put_volume(cmd, session, volume);
 	if (!status)
-		status = wait_ready(cmd, session, volume);
+		status = wait_ready(cmd, session, volume, until_ns);
 	if (status)
 		return status;
 	if (options->json) {
@@ -223,7 +292,7 @@ static int parse_volume(const char *cmd, const struct volume_options *options, c
 
 int pool_volume_create(const char *cmd, int argc, char **argv)
 {
-	struct volume_options options = { .scheme = "copies=2", .extent = EXTENT };
+	struct volume_options options = { .scheme = "copies=2", .extent = EXTENT, .wait = WAIT_S };
 	int status = cmdline_parse(&create_line, argc, argv, &options);
 	struct pool_session session = { 0 };
 	struct weir_pool_volume volume = { 0 };
@@ -236,6 +305,7 @@ int pool_volume_create(const char *cmd, int argc, char **argv)
 	status = pool_session_open(&session, cmd, argv[optind]);
 	if (status)
 		return status;
+	stop_on_signals();
 	status = create_volume(cmd, &options, &session, &volume);
 	pool_session_close(&session);
 	return status;

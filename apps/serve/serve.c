@@ -20,12 +20,15 @@
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
+#include "lib/base/clock.h"
+#include "lib/base/rate_limit.h"
 #include "lib/pool/agent.h"
 #include "lib/volume/rebuild.h"
 #include "apps/services.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +42,7 @@
 #define OOM_SCORE_ADJ (-500) /* as if the donor used half of the machine's memory less */
 #define KEEPALIVE_MAX (7 * 24 * 3600) /* seconds */
 #define RESTART_SIGNAL (SIGRTMIN + 1) /* from this process: see LEND_SIGNAL for the first */
-#define PAGE_INTERVAL_NS 1000000000u
+#define PAGE_INTERVAL_NS WEIR_NS_PER_S
 #define CHUNKS 16 /* chunks per file system, roughly: unused chunks can be lent as regions */
 
 static const char usage[] =
@@ -71,8 +74,9 @@ struct serve {
 	struct donor_keys keys; /* with @keys_path */
 	struct fs_tenants tenants;
 	struct weir_donor *donor;
-	const char *pool, *domain, *name;
+	const char *pool, *domain, *name, *advertise;
 	char address[64]; /* the same for each incarnation */
+	char pool_address[WEIR_POOL_NAME_MAX + 8]; /* as the pool's map has it */
 	struct weir_pool_agent *agent;
 	struct weir_volume_rebuilder *rebuilder;
 	int page; /* for weir top; less than 0: no descriptor */
@@ -149,6 +153,10 @@ static const struct cmdline_option serve_options[] = {
 	  CMDLINE_TEXT(struct serve, domain) },
 	{ "name", 0, "NAME", "this donor's name in the pool; default: its address",
 	  CMDLINE_TEXT(struct serve, name) },
+	{ "advertise", 0, "ADDR",
+	  "address of this host that the pool's other hosts connect to;\n"
+	  "default: that of --listen",
+	  CMDLINE_TEXT(struct serve, advertise) },
 	METRICS_OPTIONS(struct serve, metrics),
 	DEVICE_OPTION(struct serve, wanted),
 	{ NULL },
@@ -402,8 +410,7 @@ static struct timespec nap(void)
 	uint64_t ns = lesser(PAGE_INTERVAL_NS,
 			     notify_interval_ns() ? notify_interval_ns() : UINT64_MAX);
 
-	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
-				  .tv_nsec = (long)(ns % 1000000000u) };
+	return weir_timespec(ns);
 }
 
 /* Waits for a signal to end or restart; handles 'weir lend' and SIGHUP. Return: the signal. */
@@ -440,10 +447,22 @@ static void ask_restart(void *arg)
 	kill(getpid(), RESTART_SIGNAL);
 }
 
+/* Of all threads that work for the pool: the agent's, the rebuilder's and the file servers'. */
 static void log_agent(void *arg, enum weir_log_level level, const char *line)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct weir_rate_limit limit;
+	uint32_t dropped = 0;
+	bool passes;
+
 	(void)arg;
-	log_line(level, line);
+	pthread_mutex_lock(&lock);
+	passes = level >= WEIR_LOG_DEBUG || weir_rate_limit_pass(&limit, weir_now_ns(), &dropped);
+	pthread_mutex_unlock(&lock);
+	if (dropped)
+		log_event(WEIR_LOG_WARNING, "suppressed lines=%" PRIu32 " of=pool", dropped);
+	if (passes)
+		log_line(level, line);
 }
 
 static int start_rebuilder(struct serve *serve, const struct weir_pool_agent_options *agent)
@@ -471,7 +490,7 @@ static int start_files(struct serve *serve, const struct weir_pool_agent_options
 	serve->file_options = (struct file_server_options){
 		.pool = agent->pool,
 		.donor = serve->pool_name,
-		.listen = serve->address,
+		.listen = serve->pool_address,
 		.device = serve->device,
 		.incarnation = agent->incarnation,
 		.keys = (const struct weir_key *const *)serve->key,
@@ -480,6 +499,25 @@ static int start_files(struct serve *serve, const struct weir_pool_agent_options
 	};
 	if (file_servers_start(&serve->file_options, &serve->file_servers, &error))
 		return failure(serve->cmd, "%s", error.text);
+	return EXIT_OK;
+}
+
+/* The address that other hosts connect to. A wildcard would lead each of them to itself. */
+static int choose_pool_address(struct serve *serve, const char *bound)
+{
+	const char *port = strrchr(bound, ':');
+
+	if (serve->advertise) {
+		snprintf(serve->pool_address, sizeof(serve->pool_address), "%s%s", serve->advertise,
+			 port);
+		return EXIT_OK;
+	}
+	snprintf(serve->pool_address, sizeof(serve->pool_address), "%s", bound);
+	if (!strncmp(bound, "0.0.0.0:", 8) || !strncmp(bound, "[::]:", 5))
+		return failure(serve->cmd,
+			       "--pool: other hosts cannot connect to %s: --listen at an address "
+			       "of this host, or name one by --advertise",
+			       bound);
 	return EXIT_OK;
 }
 
@@ -500,8 +538,11 @@ static int join_pool(struct serve *serve)
 		return EXIT_OK;
 	(void)gethostname(host, sizeof(host) - 1);
 	weir_donor_info(serve->donor, &info, sizeof(info));
-	options.address = info.address;
-	options.name = serve->name ? serve->name : info.address;
+	status = choose_pool_address(serve, info.address);
+	if (status)
+		return status;
+	options.address = serve->pool_address;
+	options.name = serve->name ? serve->name : serve->pool_address;
 	options.bytes = info.memory_bytes;
 	options.incarnation = info.incarnation;
 	if (weir_pool_agent_start(&options, &serve->agent, &error))
@@ -571,6 +612,22 @@ static int run_until_signal(struct serve *serve)
 	return EXIT_OK;
 }
 
+static int check_pool_options(const struct serve *serve)
+{
+	if (!serve->pool && (serve->domain || serve->name || serve->advertise))
+		return usage_error(serve->cmd, "--domain, --name and --advertise need --pool");
+	if (serve->pool && serve->keys_path)
+		return usage_error(serve->cmd,
+				   "--pool needs --key: this donor proves the key to the pool's "
+				   "other donors, and --keys does not say which one");
+	if (serve->advertise && strchr(serve->advertise, ':'))
+		return usage_error(serve->cmd,
+				   "--advertise %s: expected an IPv4 address or a host's name; the "
+				   "port is that of --listen",
+				   serve->advertise);
+	return EXIT_OK;
+}
+
 int cmd_serve(int argc, char **argv)
 {
 	struct serve serve = {
@@ -583,8 +640,9 @@ int cmd_serve(int argc, char **argv)
 
 	if (status != CMDLINE_PARSED)
 		return status;
-	if (!serve.pool && (serve.domain || serve.name))
-		return usage_error(argv[0], "--domain and --name need --pool");
+	status = check_pool_options(&serve);
+	if (status)
+		return status;
 	if (serve.keys_path && serve.nr_keys)
 		return usage_error(argv[0], "--key and --keys exclude each other");
 	log_set_level(serve.log_level);

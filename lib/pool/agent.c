@@ -58,7 +58,10 @@ static bool stops(const struct weir_pool_agent *a)
 	return __atomic_load_n(&a->stops, __ATOMIC_ACQUIRE);
 }
 
-/* Whether the key may become this donor's: free, or of this address before it started again. */
+/*
+ * Whether the key may become this donor's: free, or of this address before it started again. Two
+ * hosts may have donors at the same loopback address, but their domains differ by default.
+ */
 static int check_name(struct weir_pool_agent *a, struct weir_error *error)
 {
 	uint16_t index = weir_pool_map_donor(&a->map, a->self.id);
@@ -67,12 +70,14 @@ static int check_name(struct weir_pool_agent *a, struct weir_error *error)
 	if (index == WEIR_POOL_NO_DONOR)
 		return 0;
 	old = &a->map.donor[index];
-	if (!old->incarnation || !strcmp(old->address, a->self.address))
+	if (!old->incarnation || (!strcmp(old->address, a->self.address) &&
+				  !strcmp(old->domain, a->self.domain)))
 		return 0;
 	return weir_error_set(error, -EBUSY,
-			      "pool %s has a donor %s already, at %s: choose another --name, or "
-			      "wait %u s if that donor is dead",
-			      a->map.name, a->self.id, old->address, a->map.lease_ms / 1000 + 1);
+			      "pool %s has a donor %s already, at %s in domain %s: choose another "
+			      "--name, or wait %u s if that donor is dead",
+			      a->map.name, a->self.id, old->address, old->domain,
+			      a->map.lease_ms / 1000 + 1);
 }
 
 static int put_donor(struct weir_pool_agent *a, uint64_t expected, struct weir_error *error)

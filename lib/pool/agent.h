@@ -39,8 +39,8 @@ struct weir_pool_agent_options {
  * @agent: receives the agent; the caller owes a weir_pool_agent_stop()
  * @error: may be NULL
  *
- * Return: 0; -EINVAL a bad name or domain; -ENOENT no such pool; -EBUSY a donor at another address
- *	is registered under the name; or an error of store.h.
+ * Return: 0; -EINVAL a bad name or domain; -ENOENT no such pool; -EBUSY a donor of another
+ *	address or domain is registered under the name; or an error of store.h.
  */
 int weir_pool_agent_start(const struct weir_pool_agent_options *options,
 			  struct weir_pool_agent **agent, struct weir_error *error);

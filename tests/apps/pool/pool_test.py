@@ -3,6 +3,7 @@
 
   pool_test.py WEIR VOLUME_CLIENT file|etcd
 """
+import datetime
 import json
 import os
 import shutil
@@ -86,22 +87,23 @@ class World(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def start(self, name, domain=None, listen="127.0.0.1:0", pool=None):
+    def start(self, name, domain=None, listen="127.0.0.1:0", pool=None, more=()):
         """Starts a donor, and returns its process and first line."""
         log = open(os.path.join(self.folder, f"log-{name}"), "ab")
         self.addCleanup(log.close)
         process = subprocess.Popen(
             [WEIR, "serve", "--device", "softnic", "--memory", "8M", "--listen", listen,
-             "--pool", pool or self.pool, "--name", name, "--domain", domain or f"r{name}"],
+             "--pool", pool or self.pool, "--name", name, "--domain", domain or f"r{name}",
+             *more],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process, process.stdout.readline()
 
-    def begin(self, names):
+    def begin(self, names, **options):
         for name in names:
-            process, line = self.start(name)
+            process, line = self.start(name, **options)
             self.assertTrue(line.startswith("ready "), self.log(name))
             self.donors[name] = (process, line.split()[1])
 
@@ -116,6 +118,11 @@ class World(unittest.TestCase):
     def log(self, name):
         with open(os.path.join(self.folder, f"log-{name}"), encoding="utf-8") as file:
             return file.read()
+
+    def key(self, name):
+        path = os.path.join(self.folder, name)
+        subprocess.run([WEIR, "key", "new", path], check=True, capture_output=True)
+        return path
 
     def client(self, volume):
         process = subprocess.Popen([CLIENT, self.pool, volume], stdin=subprocess.PIPE,
@@ -247,6 +254,50 @@ class Life(World):
         client.wait(PATIENCE)
         self.assertTrue(self.ask("volume", "rm", self.pool, "v")["removed"])
         self.assertEqual(self.ask("volume", "list", self.pool)["volumes"], [])
+
+    def test_a_volume_waits_for_its_donors_and_the_wait_can_end(self):
+        def create():
+            process = subprocess.Popen(
+                [WEIR, "pool", "volume", "create", "--wait", str(PATIENCE), self.pool, "v", "4M"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(process.kill)
+            self.assertIn("waiting for donors", process.stderr.readline())
+            return process
+        process = create()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE)
+        self.assertEqual((process.returncode, "volume v is not made" in said), (1, True), said)
+        self.assertEqual(self.ask("volume", "list", self.pool)["volumes"], [])
+        process = create()
+        self.begin("ab")
+        out, said = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertIn("volume p/v", out)
+        self.assertEqual(self.ask("status", self.pool)["whole"], GROUPS)
+
+    def test_a_donor_at_all_addresses_names_one_to_the_pool(self):
+        self.begin("a", listen="0.0.0.0:0",
+                   more=("--key", self.key("key"), "--advertise", "127.0.0.1",
+                         "--memory", "32M"))
+        port = self.donors["a"][1].rpartition(":")[2]
+        donor, = self.ask("donors", self.pool)["donors"]
+        self.assertEqual(donor["address"], f"127.0.0.1:{port}")
+        self.ask("volume", "create", "--files", "--scheme", "copies=1", "--extent", "64K",
+                 self.pool, "v", "16M")
+        self.until(lambda: "msg=listening address=127.0.0.1:" in self.log("a"))
+
+    def test_a_donor_that_cannot_serve_files_tries_ever_less_often(self):
+        for name in "ab":
+            self.begin(name, more=("--key", self.key(f"key-{name}"), "--memory", "32M"))
+        self.ask("volume", "create", "--files", "--extent", "64K", self.pool, "v", "16M")
+
+        def failures():
+            return [line for line in self.log("a").splitlines() if "does not serve files" in line]
+        self.until(lambda: len(failures()) >= 4)
+        first, *_, last = (datetime.datetime.fromisoformat(line[3:26])
+                           for line in failures()[:4])
+        # The pauses are 2, 4 and 8 s, less the time of the first try.
+        self.assertGreater((last - first).total_seconds(), 6)
 
     def test_bytes_go_into_a_volume_and_come_back_without_a_donor(self):
         self.begin("abc")
@@ -400,9 +451,10 @@ class Refusals(World):
                 (1, "no donor z", ("drain", self.pool, "z")),
                 (1, "no volume w", ("volume", "rm", self.pool, "w")),
                 (1, "copies=2 needs donors in 2 failure domains; pool p has 1 donors in 1",
-                 ("volume", "create", self.pool, "w", "1M")),
+                 ("volume", "create", "--wait", "0", self.pool, "w", "1M")),
                 (1, "more than the donors of pool p lend, 8.0 MiB",
-                 ("volume", "create", "--scheme", "copies=1", self.pool, "w", "1G")),
+                 ("volume", "create", "--wait", "0", "--scheme", "copies=1", self.pool, "w",
+                  "1G")),
                 (1, "this host knows no pool nowhere", ("status", "nowhere")),
                 (1, "expected a pool's name", ("status", "http://h/p")),
                 (2, "expected a scheme",
@@ -424,13 +476,23 @@ class Refusals(World):
     def test_a_donor_that_cannot_join_says_why(self):
         place = self.pool.rsplit("/", 1)[0]
         self.begin("a")
-        for words, args in (
-                ("has a donor a already, at 127.0.0.1:", {"name": "a"}),
-                ("there is no pool q", {"name": "b", "pool": place + "/q"}),
-                ("domain 'rack 1': expected", {"name": "c", "domain": "rack 1"})):
+        port = self.donors["a"][1].rpartition(":")[2]
+        key = ("--key", self.key("key"))
+        for status, words, args in (
+                (1, "has a donor a already, at 127.0.0.1:", {"name": "a"}),
+                (1, f"has a donor a already, at 127.0.0.1:{port} in domain ra",
+                 {"name": "a", "domain": "other", "listen": f"127.0.0.2:{port}",
+                  "more": ("--advertise", "127.0.0.1")}),
+                (1, "there is no pool q", {"name": "b", "pool": place + "/q"}),
+                (1, "domain 'rack 1': expected", {"name": "c", "domain": "rack 1"}),
+                (1, "cannot connect to 0.0.0.0:", {"name": "d", "listen": "0.0.0.0:0",
+                                                   "more": key}),
+                (2, "--advertise 127.0.0.1:1: expected", {
+                    "name": "e", "more": ("--advertise", "127.0.0.1:1")}),
+                (2, "--pool needs --key", {"name": "f", "more": ("--keys", "list")})):
             with self.subTest(args):
                 process, line = self.start(**args)
-                self.assertEqual((line, process.wait(PATIENCE)), ("", 1))
+                self.assertEqual((line, process.wait(PATIENCE)), ("", status))
                 self.assertIn(words, self.log(args["name"]))
 
 
