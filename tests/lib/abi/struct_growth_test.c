@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib growth; devices: softnic; timeout: 60 */
+/* Test: lib struct growth; devices: softnic; timeout: 60 */
 /* Programs of older and newer headers, made by other sizes than the library's own. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic recv; devices: softnic; timeout: 120 */
+/* Test: softnic dead receivers; devices: softnic; timeout: 120 */
 /*
  * Receives taken by processes that died, in the largest number possible. Each receive comes
  * back or is flushed, once, in about as many steps as there are receives. A walk over all

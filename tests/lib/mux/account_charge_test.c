@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib mux charge; devices: softnic; timeout: 180 */
+/* Test: lib mux account charge; devices: softnic; timeout: 180 */
 /* Charging of remotes to account groups: a group does not pay for others' use. */
 #include <errno.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib gone; devices: softnic; timeout: 180 */
+/* Test: lib host gone; devices: softnic; timeout: 180 */
 /* A donor's host that vanishes, and requests of another session that wait for the same window. */
 #include <stdlib.h>
 

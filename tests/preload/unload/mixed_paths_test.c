@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: unload mixed; devices: softnic rxe; timeout: 300 */
+/* Test: unload mixed paths; devices: softnic rxe; timeout: 300 */
 /* Both paths at once: a program's reads match a model of the memory. */
 #include "tests/preload/unload/mix.h"
 
@@ -126,5 +126,5 @@ int main(void)
 		cmocka_unit_test(binding_a_window_counts_as_work_in_flight),
 	};
 
-	return cmocka_run_group_tests_name("unload mixed", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("unload mixed paths", tests, NULL, NULL);
 }

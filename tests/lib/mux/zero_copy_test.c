@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Test: lib mux take; devices: softnic rxe; timeout: 120 */
+/* Test: lib mux zero copy; devices: softnic rxe; timeout: 120 */
 /* Large messages pass a mux without a copy: written into the ring, and taken from there. */
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Test: softnic slot; devices: softnic; timeout: 120 */
+/* Test: softnic slot takeover; devices: softnic; timeout: 120 */
 /*
  * A process takes a slot before softnic learns that the last holder has ended. The test plays
  * both with plain sockets: softnic knows a holder only by its socket.
