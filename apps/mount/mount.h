@@ -8,8 +8,8 @@
  * and never block. File data is therefore moved, and replied to, by callbacks only (io.c): a
  * receiving thread starts a transfer and goes on receiving.
  *
- * Locks: that of mount.inodes, of an inode, of the volume. No thread holds two of these, and no
- * thread calls the donor while holding one.
+ * Locks: that of mount.inodes, of mount.names, of an inode, of the volume. No thread holds two of
+ * these, and no thread calls the donor while holding one.
  */
 #ifndef WEIR_APPS_MOUNT_MOUNT_H
 #define WEIR_APPS_MOUNT_MOUNT_H
@@ -26,6 +26,7 @@
 #include "apps/mount/fuse/affinity.h"
 #include "apps/mount/deferred_work.h"
 #include "apps/mount/inode/inode.h"
+#include "apps/mount/inode/names.h"
 #include "apps/mount/fuse/loop.h"
 #include "apps/mount/fuse/operation_time.h"
 #include "apps/mount/donor/sharing.h"
@@ -56,6 +57,7 @@ struct mount {
 	struct weir_session *session;
 	struct fuse_session *fuse;
 	struct inodes inodes;
+	struct names names;
 	struct volume volume;
 	struct sharing share;
 	struct deferred_queue deferred;

@@ -212,7 +212,8 @@ int mount_open(struct mount *m, const struct mount_options *options)
 	m->options = options;
 	if (options->metrics.address)
 		operation_time_init(&m->operation_time);
-	if (inodes_init(&m->inodes) || deferred_queue_init(&m->deferred) || sharing_init(&m->share))
+	if (inodes_init(&m->inodes) || names_init(&m->names) || deferred_queue_init(&m->deferred) ||
+	    sharing_init(&m->share))
 		return failure(options->cmd, "out of memory or descriptors");
 	status = link_is_pool(options->donor) ? open_link(m) : open_session(m);
 	if (!status)
@@ -307,4 +308,5 @@ void mount_close(struct mount *m)
 	sharing_fini(&m->share);
 	deferred_queue_fini(&m->deferred);
 	inodes_fini(&m->inodes);
+	names_fini(&m->names);
 }

@@ -23,6 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct mount_options options;
 static struct mount m;
+static struct inode directory = { .mount = &m, .ino = 1 };
 static struct fuse_ctx context;
 static struct donor_reply next;
 static size_t asked;
@@ -179,7 +180,13 @@ struct inode *inode_get(struct mount *mount, uint64_t ino)
 {
 	(void)mount;
 	(void)ino;
-	return NULL;
+	return &directory;
+}
+
+bool sharing_knows(const struct sharing *share, unsigned int phase)
+{
+	(void)share;
+	return phase % 2 == 0;
 }
 
 struct inode *inode_add(struct mount *mount, const struct wire_fs_attr *attr, unsigned int phase)
@@ -333,6 +340,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct map map = { 0 };
 
+	names_init(&m.names);
 	m.options = &options;
 	m.fuse = (struct fuse_session *)&m; /* serving, as call_wait() sees it */
 	atomic_store(&m.share.shared, true);
@@ -346,5 +354,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size -= 3 + length;
 	}
 	map_forget(&map);
+	names_drop(&directory);
+	assert(!m.names.table.nr);
+	names_fini(&m.names);
 	return 0;
 }

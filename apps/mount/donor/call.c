@@ -15,6 +15,7 @@ void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size
 	memset(q->bytes, 0, fixed);
 	q->length = fixed;
 	q->req = req;
+	q->phase = SHARING_NO_PHASE;
 	q->head.op = (uint16_t)op;
 	q->head.ino = ino;
 	if (req) {

@@ -11,11 +11,15 @@
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/ops.h"
 
+#define LISTING_MAX 1000 /* replies */
+
 struct dir {
 	pthread_mutex_t lock; /* guards the fields below */
 	uint64_t cookie; /* of the last entry returned */
 	unsigned long changes; /* mount.changes before the call to the donor */
 	unsigned int phase; /* of the reply */
+	struct names_ticket ticket; /* of the listing */
+	bool whole; /* each reply of the listing was learned, from the first name on */
 	size_t at; /* of the next entry in reply */
 	struct donor_reply reply;
 };
@@ -37,6 +41,7 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	pthread_mutex_init(&dir->lock, NULL);
 	dir->cookie = 0;
 	dir->at = dir->reply.length = 0;
+	dir->whole = false;
 	fi->fh = (uintptr_t)dir;
 	if (fuse_reply_open(req, fi))
 		free(dir);
@@ -50,23 +55,6 @@ void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	pthread_mutex_destroy(&dir->lock);
 	free(dir);
 	fuse_reply_err(req, 0);
-}
-
-static int fetch_entries(struct mount *m, fuse_ino_t ino, struct dir *dir, uint64_t cookie)
-{
-	struct donor_message q;
-	struct wire_fs_readdir *readdir = call_begin(&q, FS_READDIR, ino, sizeof(*readdir), NULL);
-	int rc;
-
-	readdir->cookie = cookie;
-	dir->changes = atomic_load(&m->changes);
-	dir->cookie = cookie;
-	dir->at = sizeof(struct wire_fs_reply);
-	rc = call(m, &q, &dir->reply, 0);
-	dir->phase = q.phase;
-	if (rc)
-		dir->reply.length = 0;
-	return rc;
 }
 
 /* Reads the next entry and its name. Returns false at the end of the donor's reply. */
@@ -89,6 +77,77 @@ static bool peek_entry(const struct dir *dir, struct wire_fs_dirent *entry, char
 static bool is_dots(const char *name)
 {
 	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* An empty reply is the end of the listing. */
+static void learn_names(struct mount *m, fuse_ino_t ino, struct dir *dir)
+{
+	const size_t begin = dir->at;
+	struct inode *inode = inode_get(m, ino);
+	struct wire_fs_dirent entry;
+	char name[FS_NAME_MAX + 1];
+	size_t bytes;
+
+	if (!inode)
+		return;
+	for (; peek_entry(dir, &entry, name, &bytes); dir->at += bytes)
+		if (!is_dots(name))
+			names_learn(inode, dir->ticket, dir->phase, name, entry.attr.ino);
+	if (dir->at == begin && dir->whole)
+		names_learn_all(inode, dir->ticket, dir->phase);
+	dir->at = begin;
+	inode_put(inode, 1);
+}
+
+/* Notes that a listing begins, or goes on elsewhere than it ended. */
+static void begin_listing(struct mount *m, fuse_ino_t ino, struct dir *dir, uint64_t cookie)
+{
+	struct inode *inode = inode_get(m, ino);
+
+	dir->whole = !cookie && inode;
+	if (!inode)
+		return;
+	dir->ticket = names_note_question(inode);
+	inode_put(inode, 1);
+}
+
+static int fetch_entries(struct mount *m, fuse_ino_t ino, struct dir *dir, uint64_t cookie)
+{
+	struct donor_message q;
+	struct wire_fs_readdir *readdir = call_begin(&q, FS_READDIR, ino, sizeof(*readdir), NULL);
+	int rc;
+
+	if (!cookie || dir->cookie != cookie || !dir->whole)
+		begin_listing(m, ino, dir, cookie);
+	readdir->cookie = cookie;
+	dir->changes = atomic_load(&m->changes);
+	dir->cookie = cookie;
+	dir->at = sizeof(struct wire_fs_reply);
+	rc = call(m, &q, &dir->reply, 0);
+	dir->phase = q.phase;
+	if (rc)
+		dir->reply.length = 0;
+	else
+		learn_names(m, ino, dir);
+	return rc;
+}
+
+void dir_list_names(struct mount *m, fuse_ino_t ino)
+{
+	struct dir dir = { .cookie = 0 };
+	struct wire_fs_dirent entry;
+	char name[FS_NAME_MAX + 1];
+	unsigned int replies = 0;
+	size_t bytes;
+	bool more;
+
+	do {
+		more = false;
+		if (fetch_entries(m, ino, &dir, dir.cookie))
+			return;
+		for (; peek_entry(&dir, &entry, name, &bytes); dir.at += bytes, more = true)
+			dir.cookie = entry.cookie;
+	} while (more && ++replies < LISTING_MAX);
 }
 
 /* Return: the entry's size; if larger than @size, the entry was not added. */

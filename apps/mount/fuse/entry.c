@@ -40,8 +40,9 @@ void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forg
 	fuse_reply_none(req);
 }
 
+/* @is_new: this client has just made it. */
 static void reply_entry(fuse_req_t req, int rc, const struct wire_fs_attr *attr,
-			unsigned int phase)
+			unsigned int phase, bool is_new)
 {
 	struct fuse_entry_param entry;
 	struct inode *inode = rc ? NULL : inode_add(mount_of(req), attr, phase);
@@ -50,32 +51,86 @@ static void reply_entry(fuse_req_t req, int rc, const struct wire_fs_attr *attr,
 		op_reply(req, rc ? rc : -ENOMEM);
 		return;
 	}
+	if (is_new && S_ISDIR(attr->mode))
+		names_begin_empty(inode, phase);
 	entry_fill(inode, &entry);
 	if (fuse_reply_entry(req, &entry))
 		inode_put(inode, 1);
 }
 
-void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+/* The absence of a name may be cached, too. */
+static void reply_absent(fuse_req_t req)
+{
+	const double seconds = sharing_cache_seconds(&mount_of(req)->share);
+	const struct fuse_entry_param none = { .entry_timeout = seconds };
+
+	if (seconds > 0)
+		fuse_reply_entry(req, &none);
+	else
+		op_reply(req, -ENOENT);
+}
+
+/* Replies from what is known. Return: false if the donor must be asked. */
+static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name)
+{
+	struct fuse_entry_param entry;
+	struct inode *inode;
+	uint64_t ino;
+
+	switch (names_find(dir, name, &ino)) {
+	case NAMES_ABSENT:
+		reply_absent(req);
+		return true;
+	case NAMES_PRESENT:
+		inode = inode_get(mount_of(req), ino);
+		break;
+	default:
+		inode = NULL;
+	}
+	if (!inode || !inode_is_current(inode)) {
+		if (inode)
+			inode_put(inode, 1);
+		return false;
+	}
+	entry_fill(inode, &entry); /* the reference is the kernel's from now on */
+	if (fuse_reply_entry(req, &entry))
+		inode_put(inode, 1);
+	return true;
+}
+
+static void lookup_there(fuse_req_t req, struct inode *dir, const char *name)
 {
 	struct mount *m = mount_of(req);
+	const struct names_ticket ticket = names_note_question(dir);
 	struct donor_message q;
-	struct wire_fs_attr attr;
+	struct wire_fs_attr attr, of_dir;
 	int rc;
 
-	call_begin(&q, FS_LOOKUP, parent, sizeof(struct wire_fs_head), req);
+	call_begin(&q, FS_LOOKUP, dir->ino, sizeof(struct wire_fs_head), req);
 	rc = call_add_name(&q, name);
 	if (!rc)
 		rc = call_attr(m, &q, &attr);
+	if (!rc)
+		names_learn(dir, ticket, q.phase, name, attr.ino);
 	if (rc == -ENOENT && sharing_cache_seconds(&m->share) > 0) {
-		/* The absence of a name may be cached, too. */
-		const struct fuse_entry_param none = {
-			.entry_timeout = sharing_cache_seconds(&m->share),
-		};
-
-		fuse_reply_entry(req, &none);
+		inode_attr(dir, &of_dir);
+		if (names_count_miss(dir, of_dir.size))
+			dir_list_names(m, dir->ino);
+		reply_absent(req);
 		return;
 	}
-	reply_entry(req, rc, &attr, q.phase);
+	reply_entry(req, rc, &attr, q.phase, false);
+}
+
+void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct inode *dir = op_inode(req, parent);
+
+	if (!dir)
+		return;
+	if (!lookup_here(req, dir, name))
+		lookup_there(req, dir, name);
+	inode_put(dir, 1);
 }
 
 int entry_change(struct mount *m, struct donor_message *q, struct donor_reply *reply,
@@ -91,10 +146,19 @@ int entry_change(struct mount *m, struct donor_message *q, struct donor_reply *r
 	return 0;
 }
 
+void entry_added(struct inode *dir, int rc, unsigned int phase, const char *name, uint64_t ino)
+{
+	if (!rc)
+		names_add(dir, phase, name, ino);
+	else
+		names_drop(dir); /* it may have the name */
+	names_end_change(dir);
+}
+
 static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev,
 		 const char *target)
 {
-	struct mount *m = mount_of(req);
+	struct inode *dir = op_inode(req, parent);
 	size_t target_length = strlen(target);
 	struct donor_message q;
 	struct wire_fs_make *make = call_begin(&q, FS_MAKE, parent, sizeof(*make), req);
@@ -102,6 +166,8 @@ static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mod
 	struct wire_fs_attr attrs[2]; /* the new inode's, the directory's */
 	int rc;
 
+	if (!dir)
+		return;
 	make->mode = mode;
 	make->rdev = (uint32_t)rdev;
 	make->make = FS_MAKE_EXCLUSIVE;
@@ -109,9 +175,12 @@ static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mod
 	rc = target_length > FS_TARGET_MAX ? -ENAMETOOLONG : call_add_name(&q, name);
 	if (!rc)
 		rc = call_add_bytes(&q, target, target_length);
+	names_begin_change(dir);
 	if (!rc)
-		rc = entry_change(m, &q, &reply, attrs, 2);
-	reply_entry(req, rc, &attrs[0], q.phase);
+		rc = entry_change(dir->mount, &q, &reply, attrs, 2);
+	entry_added(dir, rc, q.phase, name, attrs[0].ino);
+	reply_entry(req, rc, &attrs[0], q.phase, true);
+	inode_put(dir, 1);
 }
 
 void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
@@ -129,20 +198,10 @@ void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
 	make(req, parent, name, S_IFLNK | 0777, 0, target);
 }
 
-/* Commits first, because the reply contains the inode's attributes. */
-static void commit_ahead(struct mount *m, fuse_ino_t ino)
-{
-	struct inode *inode = inode_get(m, ino);
-
-	if (!inode)
-		return;
-	inode_commit_ahead(inode);
-	inode_put(inode, 1);
-}
-
 void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
-	struct mount *m = mount_of(req);
+	struct inode *inode = op_inode(req, ino);
+	struct inode *dir = inode ? op_inode(req, parent) : NULL;
 	struct donor_message q;
 	struct wire_fs_link *link = call_begin(&q, FS_LINK, ino, sizeof(*link), req);
 	struct donor_reply reply;
@@ -150,10 +209,17 @@ void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 	int rc = call_add_name(&q, name);
 
 	link->parent = parent;
-	commit_ahead(m, ino);
-	if (!rc)
-		rc = entry_change(m, &q, &reply, attrs, 2);
-	reply_entry(req, rc, &attrs[0], q.phase);
+	if (dir) {
+		inode_commit_ahead(inode); /* because the reply contains the inode's attributes */
+		names_begin_change(dir);
+		if (!rc)
+			rc = entry_change(dir->mount, &q, &reply, attrs, 2);
+		entry_added(dir, rc, q.phase, name, ino);
+		reply_entry(req, rc, &attrs[0], q.phase, false);
+		inode_put(dir, 1);
+	}
+	if (inode)
+		inode_put(inode, 1);
 }
 
 void op_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -180,17 +246,24 @@ void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 static void remove_name(fuse_req_t req, enum wire_fs_op op, fuse_ino_t parent, const char *name)
 {
-	struct mount *m = mount_of(req);
+	struct inode *dir = op_inode(req, parent);
 	struct donor_message q;
 	struct donor_reply reply;
 	struct wire_fs_attr attrs[2]; /* the directory's, the inode's */
 	int rc;
 
+	if (!dir)
+		return;
 	call_begin(&q, op, parent, sizeof(struct wire_fs_head), req);
 	rc = call_add_name(&q, name);
+	names_begin_change(dir);
 	if (!rc)
-		rc = entry_change(m, &q, &reply, attrs, 2);
+		rc = entry_change(dir->mount, &q, &reply, attrs, 2);
+	if (!rc || rc == -ENOENT)
+		names_remove(dir, name);
+	names_end_change(dir);
 	op_reply(req, rc);
+	inode_put(dir, 1);
 }
 
 void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -203,26 +276,71 @@ void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	remove_name(req, FS_RMDIR, parent, name);
 }
 
-void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
-	       const char *new_name, unsigned int flags)
+struct rename_side {
+	struct inode *dir;
+	const char *name;
+};
+
+/* @attrs: of an FS_RENAME. Two names of the same file stay as they are. */
+static void renamed(const struct rename_side *from, const struct rename_side *to,
+		    unsigned int flags, unsigned int phase, const struct wire_fs_attr *attrs)
+{
+	const uint64_t moved = attrs[2].ino, replaced = attrs[3].ino;
+
+	if (moved == replaced)
+		return;
+	if (flags & RENAME_EXCHANGE)
+		names_add(from->dir, phase, from->name, replaced);
+	else
+		names_remove(from->dir, from->name);
+	names_add(to->dir, phase, to->name, moved);
+}
+
+static void rename_name(fuse_req_t req, const struct rename_side *from,
+			const struct rename_side *to, unsigned int flags)
 {
 	struct mount *m = mount_of(req);
 	struct donor_message q;
-	struct wire_fs_rename *rename = call_begin(&q, FS_RENAME, parent, sizeof(*rename), req);
+	struct wire_fs_rename *rename =
+		call_begin(&q, FS_RENAME, from->dir->ino, sizeof(*rename), req);
 	struct donor_reply reply;
 	struct wire_fs_attr attrs[4]; /* both directories', the inode's, that of the one replaced */
-	size_t new_length = strlen(new_name);
-	int rc = call_add_name(&q, name);
+	size_t new_length = strlen(to->name);
+	int rc = call_add_name(&q, from->name);
 
-	rename->parent = new_parent;
+	rename->parent = to->dir->ino;
 	rename->flags = flags;
 	rename->new_length = (uint32_t)new_length;
 	if (!rc)
 		rc = new_length > FS_NAME_MAX ? -ENAMETOOLONG :
-						call_add_bytes(&q, new_name, new_length);
+						call_add_bytes(&q, to->name, new_length);
 	if (!rc && flags & ~(unsigned int)(RENAME_NOREPLACE | RENAME_EXCHANGE))
 		rc = -EINVAL;
+	names_begin_change(from->dir);
+	names_begin_change(to->dir);
 	if (!rc)
 		rc = entry_change(m, &q, &reply, attrs, 4);
+	if (!rc) {
+		renamed(from, to, flags, q.phase, attrs);
+	} else {
+		names_drop(from->dir);
+		names_drop(to->dir);
+	}
+	names_end_change(from->dir);
+	names_end_change(to->dir);
 	op_reply(req, rc);
+}
+
+void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+	       const char *new_name, unsigned int flags)
+{
+	const struct rename_side from = { op_inode(req, parent), name };
+	const struct rename_side to = { from.dir ? op_inode(req, new_parent) : NULL, new_name };
+
+	if (to.dir) {
+		rename_name(req, &from, &to, flags);
+		inode_put(to.dir, 1);
+	}
+	if (from.dir)
+		inode_put(from.dir, 1);
 }

@@ -60,28 +60,13 @@ static void close_file(struct inode *inode)
 	inode_close(inode);
 }
 
-/* FS_MAKE may have found a file that another client has just created, with contents. */
-static int truncate_found(struct inode *inode)
+/* Return: 0, or an errno for the program. */
+static int create_file(fuse_req_t req, struct inode *dir, const char *name, mode_t mode,
+		       struct fuse_file_info *fi, struct inode **inode)
 {
+	struct mount *m = dir->mount;
 	struct donor_message q;
-	struct wire_fs_setattr *set = call_begin(&q, FS_SETATTR, inode->ino, sizeof(*set), NULL);
-	int rc;
-
-	set->mask = FS_SET_SIZE;
-	inode_enter_alone(inode);
-	rc = inode_set(inode, &q);
-	inode_leave(inode);
-	return rc;
-}
-
-void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-	       struct fuse_file_info *fi)
-{
-	struct mount *m = mount_of(req);
-	struct donor_message q;
-	struct wire_fs_make *make = call_begin(&q, FS_MAKE, parent, sizeof(*make), req);
-	struct fuse_entry_param entry = { 0 };
-	struct inode *inode;
+	struct wire_fs_make *make = call_begin(&q, FS_MAKE, dir->ino, sizeof(*make), req);
 	struct wire_fs_attr attrs[2]; /* the file's, the directory's */
 	struct donor_reply reply;
 	int rc = call_add_name(&q, name);
@@ -89,26 +74,37 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	make->mode = (mode & ~(mode_t)S_IFMT) | S_IFREG;
 	make->make = FS_MAKE_OPEN | (fi->flags & O_EXCL ? FS_MAKE_EXCLUSIVE : 0) |
 		     (wants_map(m) ? FS_MAKE_MAP : 0);
+	names_begin_change(dir);
 	if (!rc)
 		rc = entry_change(m, &q, &reply, attrs, 2);
-	if (rc || !(inode = inode_add(m, &attrs[0], q.phase))) {
-		/*
-		 * Out of memory: the donor's count of opens stays one too high until this client
-		 * leaves.
-		 */
-		op_reply(req, rc ? rc : -ENOMEM);
+	entry_added(dir, rc, q.phase, name, attrs[0].ino);
+	if (rc)
+		return rc;
+	*inode = inode_add(m, &attrs[0], q.phase);
+	if (!*inode)
+		return -ENOMEM; /* the donor's count of opens stays too high until the unmount */
+	note_open(*inode, attrs[0].change, fi);
+	learn_first_map(*inode, &reply, 2, q.phase);
+	return 0;
+}
+
+void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       struct fuse_file_info *fi)
+{
+	struct inode *dir = op_inode(req, parent), *inode;
+	struct fuse_entry_param entry;
+	int rc;
+
+	if (!dir)
+		return;
+	rc = create_file(req, dir, name, mode, fi, &inode);
+	inode_put(dir, 1);
+	if (rc) {
+		op_reply(req, rc);
 		return;
 	}
-	note_open(inode, attrs[0].change, fi);
-	learn_first_map(inode, &reply, 2, q.phase);
-	if (attrs[0].size && fi->flags & O_TRUNC)
-		rc = truncate_found(inode);
 	entry_fill(inode, &entry);
-	if (rc)
-		op_reply(req, rc);
-	else
-		rc = fuse_reply_create(req, &entry, fi);
-	if (rc) {
+	if (fuse_reply_create(req, &entry, fi)) {
 		close_file(inode);
 		inode_put(inode, 1);
 	}

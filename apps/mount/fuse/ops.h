@@ -32,6 +32,8 @@ void entry_fill(struct inode *inode, struct fuse_entry_param *entry);
  */
 int entry_change(struct mount *m, struct donor_message *q, struct donor_reply *reply,
 		 struct wire_fs_attr *attrs, unsigned int nr);
+/* Ends a change of @dir, which has added a name if @rc is 0. */
+void entry_added(struct inode *dir, int rc, unsigned int phase, const char *name, uint64_t ino);
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups);
 void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets);
@@ -46,6 +48,8 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
 	       const char *new_name, unsigned int flags);
 
 /* dir.c */
+/* Learns all names of a directory. */
+void dir_list_names(struct mount *m, fuse_ino_t ino);
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		struct fuse_file_info *fi);

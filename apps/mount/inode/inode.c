@@ -19,6 +19,8 @@ int inodes_init(struct inodes *inodes)
 static void free_inode(struct inode *inode)
 {
 	map_forget(&inode->map);
+	if (S_ISDIR(inode->attr.mode))
+		names_drop(inode);
 	pthread_mutex_destroy(&inode->lock);
 	free(inode);
 }

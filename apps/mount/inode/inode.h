@@ -22,6 +22,7 @@
 
 #include "apps/mount/inode/rw_gate.h"
 #include "apps/mount/inode/map.h"
+#include "apps/mount/inode/names.h"
 #include "wire/fs.h"
 
 struct mount;
@@ -61,6 +62,8 @@ struct inode {
 	bool first_blocks; /* allocated at the open of the empty file, not written yet */
 	bool map_unused; /* the map came with an open, and no transfer has used it */
 	struct rw_gate_pass recall;
+
+	struct known_dir names; /* of a directory; under names.lock */
 
 	uint64_t next_offset; /* where a sequential write would continue */
 	uint64_t ahead; /* bytes to allocate ahead of a sequential writer */

@@ -56,11 +56,11 @@ class Bench(unittest.TestCase):
         messages = {row["operation"]: float(row["messages"]) for row in rows
                     if row["system"] == "weir mount"}
         # Each second that a phase lasts may cost a few more.
-        most = {"create + write + close": 3, "open + read + close": 2, "stat": 0, "rename": 2,
-                "unlink": 1, "mkdir": 2, "rmdir": 1}
+        most = {"create + write + close": 2, "open + read + close": 2, "stat": 0, "rename": 1,
+                "unlink": 1, "mkdir": 1, "rmdir": 1}
         for operation, number in most.items():
             self.assertLess(messages[operation], number + 0.6, operation)
-        self.assertGreaterEqual(messages["mkdir"], 1)
+        self.assertGreaterEqual(messages["mkdir"], 1, messages)
 
     def test_it_leaves_other_mounts_alone_and_ends_at_a_signal(self):
         there = world.World()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Two clients of a donor: close-to-open consistency, locks, and recalled maps."""
+import contextlib
 import errno
 import fcntl
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -246,6 +248,67 @@ class OneAfterTheOther(FsTest):
         self.assertEqual(os.stat("file").st_size, 6)
         self.assertEqual(read("file"), b"longer")
         self.assertEqual(second.unmount(), 0)
+
+    def test_names_known_alone_are_forgotten_for_a_second_client(self):
+        os.mkdir("dir")
+        for name in "abc":
+            write(f"dir/{name}", name.encode())
+        self.assertFalse(os.path.exists("dir/d"))
+        second = self.world.mount()
+        there = os.path.join(second / os.path.basename(self.dir), "dir")
+        os.rename(os.path.join(there, "a"), os.path.join(there, "d"))
+        os.unlink(os.path.join(there, "b"))
+        os.link(os.path.join(there, "c"), os.path.join(there, "e"))
+        self.assertEqual(os.stat("dir/c").st_nlink, 2)
+        self.assertEqual(second.unmount(), 0)
+        for _ in range(2):
+            self.assertEqual([name for name in "abcde" if os.path.exists(f"dir/{name}")],
+                             ["c", "d", "e"])
+            self.assertEqual(sorted(os.listdir("dir")), ["c", "d", "e"])
+            self.assertEqual(os.stat("dir/c").st_nlink, 2)
+        with self.assertRaises(FileExistsError):
+            os.close(os.open("dir/e", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+
+    def test_threads_that_change_names_leave_a_true_picture(self):
+        """Afterwards the mount knows the names and links that the donor has."""
+        paths = [f"{directory}/{number}" for directory in ("x", "y") for number in range(6)]
+        os.mkdir("x")
+        os.mkdir("y")
+
+        def change(seed):
+            draw = random.Random(seed)
+            for _ in range(scaled(300)):
+                a, b = draw.sample(paths, 2)
+                operation = draw.choice((
+                    lambda: os.close(os.open(a, os.O_CREAT | os.O_EXCL | os.O_WRONLY)),
+                    lambda: write(a, b.encode()), lambda: os.unlink(a), lambda: os.rename(a, b),
+                    lambda: os.link(a, b), lambda: os.mkdir(a), lambda: os.rmdir(a),
+                    lambda: os.stat(a), lambda: os.listdir("x")))
+                with contextlib.suppress(FileExistsError, FileNotFoundError, NotADirectoryError,
+                                         IsADirectoryError, PermissionError):
+                    try:
+                        operation()
+                    except OSError as error:
+                        # ESTALE: another thread removed the file between lookup and open, twice
+                        if error.errno not in (errno.ENOTEMPTY, errno.EINVAL, errno.ESTALE):
+                            raise
+
+        def picture(root):
+            seen = {}
+            for path in paths:
+                with contextlib.suppress(FileNotFoundError):
+                    st = os.stat(os.path.join(root, path))
+                    seen[path] = st.st_ino, st.st_mode, st.st_nlink, st.st_size
+            return seen
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(change, range(6)))
+        known = picture(".")
+        self.assertEqual(sorted(known), sorted(
+            f"{directory}/{name}" for directory in ("x", "y") for name in os.listdir(directory)))
+        second = self.world.mount()
+        self.assertEqual(picture(second / os.path.basename(self.dir)), known)
+        self.assertEqual(second.unmount(), 0)
+        self.assertEqual(picture("."), known)
 
     def test_a_file_opened_alone_is_written_after_another_client_cut_it(self):
         write("file", b"A" * 200000)

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/mount/inode/names.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/mount/mount.h"
+
+#define NAMES_MAX (1u << 19) /* some 60 MB; a directory that has one more is forgotten */
+/* A listing's message tells a hundred names. */
+#define MISSES_MIN 2
+#define NAMES_PER_MISS 50
+
+struct known_name {
+	struct fsd_hash_node link; /* names.table */
+	LIST_ENTRY(known_name) of_dir;
+	const struct inode *dir;
+	uint64_t ino;
+	char text[];
+};
+
+int names_init(struct names *names)
+{
+	pthread_mutex_init(&names->lock, NULL);
+	randombytes_buf(names->key, sizeof(names->key));
+	return fsd_hashtable_init(&names->table);
+}
+
+void names_fini(struct names *names)
+{
+	fsd_hashtable_fini(&names->table);
+	pthread_mutex_destroy(&names->lock);
+}
+
+static struct names *lock(const struct inode *dir)
+{
+	struct names *names = &dir->mount->names;
+
+	pthread_mutex_lock(&names->lock);
+	return names;
+}
+
+static uint64_t hash(const struct names *names, const struct inode *dir, const char *text)
+{
+	uint8_t key[sizeof(dir->ino) + FS_NAME_MAX];
+	size_t length = strnlen(text, FS_NAME_MAX);
+	uint64_t hash;
+
+	memcpy(key, &dir->ino, sizeof(dir->ino));
+	memcpy(key + sizeof(dir->ino), text, length);
+	crypto_shorthash((uint8_t *)&hash, key, sizeof(dir->ino) + length, names->key);
+	return hash;
+}
+
+static struct known_name *find_name(const struct names *names, const struct inode *dir,
+			       const char *text)
+{
+	struct fsd_hash_node *link = fsd_hashtable_first(&names->table, hash(names, dir, text));
+
+	for (; link; link = fsd_hashtable_next(link)) {
+		struct known_name *name = (struct known_name *)link;
+
+		if (name->dir == dir && !strcmp(name->text, text))
+			return name;
+	}
+	return NULL;
+}
+
+static void remove_name(struct names *names, struct known_name *name)
+{
+	fsd_hashtable_remove(&names->table, &name->link);
+	LIST_REMOVE(name, of_dir);
+	free(name);
+}
+
+static void drop_names(struct names *names, struct inode *dir)
+{
+	while (!LIST_EMPTY(&dir->names.names))
+		remove_name(names, LIST_FIRST(&dir->names.names));
+	dir->names.complete = false;
+	dir->names.misses = 0;
+}
+
+/* Knowledge of an earlier phase is worth nothing. */
+static void begin_phase(struct names *names, struct inode *dir, unsigned int phase)
+{
+	if (dir->names.phase == phase)
+		return;
+	drop_names(names, dir);
+	dir->names.phase = phase;
+}
+
+/* Without memory nothing is known of the directory. */
+static void add_name(struct names *names, struct inode *dir, const char *text, uint64_t ino)
+{
+	struct known_name *name = find_name(names, dir, text);
+
+	if (name) {
+		name->ino = ino;
+		return;
+	}
+	if (names->table.nr < NAMES_MAX)
+		name = malloc(sizeof(*name) + strlen(text) + 1);
+	if (!name) {
+		drop_names(names, dir);
+		return;
+	}
+	name->dir = dir;
+	name->ino = ino;
+	strcpy(name->text, text);
+	LIST_INSERT_HEAD(&dir->names.names, name, of_dir);
+	fsd_hashtable_add(&names->table, &name->link, hash(names, dir, text));
+}
+
+enum names_answer names_find(struct inode *dir, const char *text, uint64_t *ino)
+{
+	struct names *names = lock(dir);
+	enum names_answer answer = NAMES_UNKNOWN;
+	const struct known_name *name;
+
+	/* The donor refuses a name that is too long. */
+	if (!dir->names.changing && strnlen(text, FS_NAME_MAX + 1) <= FS_NAME_MAX &&
+	    sharing_knows(&dir->mount->share, dir->names.phase)) {
+		name = find_name(names, dir, text);
+		if (name) {
+			*ino = name->ino;
+			answer = NAMES_PRESENT;
+		} else if (dir->names.complete) {
+			answer = NAMES_ABSENT;
+		}
+	}
+	pthread_mutex_unlock(&names->lock);
+	return answer;
+}
+
+struct names_ticket names_note_question(struct inode *dir)
+{
+	struct names *names = lock(dir);
+	const struct names_ticket ticket = { !dir->names.changing, dir->names.changes };
+
+	pthread_mutex_unlock(&names->lock);
+	return ticket;
+}
+
+/* Whether the reply is as new as what is known. Begins the reply's phase. */
+static bool is_news(struct names *names, struct inode *dir, struct names_ticket ticket,
+		    unsigned int phase)
+{
+	if (!ticket.valid || ticket.changes != dir->names.changes ||
+	    !sharing_knows(&dir->mount->share, phase))
+		return false;
+	begin_phase(names, dir, phase);
+	return true;
+}
+
+void names_learn(struct inode *dir, struct names_ticket ticket, unsigned int phase,
+		 const char *name, uint64_t ino)
+{
+	struct names *names = lock(dir);
+
+	if (is_news(names, dir, ticket, phase))
+		add_name(names, dir, name, ino);
+	pthread_mutex_unlock(&names->lock);
+}
+
+void names_learn_all(struct inode *dir, struct names_ticket ticket, unsigned int phase)
+{
+	struct names *names = lock(dir);
+
+	if (is_news(names, dir, ticket, phase))
+		dir->names.complete = true;
+	pthread_mutex_unlock(&names->lock);
+}
+
+bool names_count_miss(struct inode *dir, uint64_t size)
+{
+	struct names *names = lock(dir);
+	const uint32_t misses = ++dir->names.misses;
+	const bool is_worth = misses >= MISSES_MIN && misses >= size / NAMES_PER_MISS;
+
+	if (is_worth)
+		dir->names.misses = 0;
+	pthread_mutex_unlock(&names->lock);
+	return is_worth;
+}
+
+void names_begin_change(struct inode *dir)
+{
+	struct names *names = lock(dir);
+
+	dir->names.changing++;
+	dir->names.changes++;
+	pthread_mutex_unlock(&names->lock);
+}
+
+void names_end_change(struct inode *dir)
+{
+	struct names *names = lock(dir);
+
+	dir->names.changing--;
+	dir->names.changes++;
+	pthread_mutex_unlock(&names->lock);
+}
+
+void names_add(struct inode *dir, unsigned int phase, const char *name, uint64_t ino)
+{
+	struct names *names = lock(dir);
+
+	if (sharing_knows(&dir->mount->share, phase)) {
+		begin_phase(names, dir, phase);
+		add_name(names, dir, name, ino);
+	} else {
+		drop_names(names, dir);
+	}
+	pthread_mutex_unlock(&names->lock);
+}
+
+void names_remove(struct inode *dir, const char *text)
+{
+	struct names *names = lock(dir);
+	struct known_name *name = find_name(names, dir, text);
+
+	if (name)
+		remove_name(names, name);
+	pthread_mutex_unlock(&names->lock);
+}
+
+void names_begin_empty(struct inode *dir, unsigned int phase)
+{
+	struct names *names = lock(dir);
+
+	if (sharing_knows(&dir->mount->share, phase)) {
+		drop_names(names, dir);
+		dir->names.phase = phase;
+		dir->names.complete = true;
+	}
+	pthread_mutex_unlock(&names->lock);
+}
+
+void names_drop(struct inode *dir)
+{
+	struct names *names = lock(dir);
+
+	drop_names(names, dir);
+	pthread_mutex_unlock(&names->lock);
+}
