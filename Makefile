@@ -112,11 +112,17 @@ check-wire:
 	@$(MAKE) --no-print-directory build
 	tests/softnic/udp/suites.py $(BUILD) $(WIRE)
 
-# An hour: each program in each way, between two softnics, and with Soft-RoCE in a virtual machine.
+# An hour: long attacks and copies between hosts, then each program in each way, between two softnics
+# and with Soft-RoCE in a virtual machine.
 check-wire-programs:
 	@scripts/deps check
 	@scripts/deps vm
 	@$(MAKE) --no-print-directory build
+	WEIR_TEST_ROUNDS=300 python3 tests/softnic/udp/hosts_test.py $(BUILD)/weir \
+		$(BUILD)/softnic/libweir-softnic.so $(BUILD)/tests/softnic/far_program \
+		-k line_rate -k capture
+	WEIR_TEST_FILES=10000 python3 tests/softnic/programs/far_programs.py \
+		$(BUILD)/softnic/libweir-softnic.so $(BUILD)/weir -k mount
 	@python3 tests/softnic/programs/perftest.py $(BUILD)/softnic/libweir-softnic.so --far $(BUILD)/weir \
 		--all && failed=0 || failed=1; \
 	tests/vm/vm run tests/vm/interop.py $(BUILD)/weir --all || [ $$? -eq 77 ] && exit $$failed

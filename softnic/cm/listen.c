@@ -231,10 +231,9 @@ int rdma_listen(struct rdma_cm_id *rid, int backlog)
 		return cm_return(rc);
 	if (id->state == CM_IDLE && bind_wildcard(rid) < 0)
 		return -1;
-	rc = start_listening(id, backlog);
-	if (!rc && is_reachable(id))
+	if (is_reachable(id))
 		cm_far_open(); /* without UDP, only processes of this host connect */
-	return cm_return(rc);
+	return cm_return(start_listening(id, backlog));
 }
 
 int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **rid)

@@ -24,6 +24,8 @@ NAME = f"far{os.getpid()}"
 IPV4, IPV6 = "10.77.0.1", "fd77:6569:7200::1"  # of h1
 NOBODY = "10.77.0.77"
 PATIENCE_S = 60
+FILES = int(os.environ.get("WEIR_TEST_FILES", "400"))
+DOWN_S = 5
 # Arguments: an address and a port. Connects, and exits.
 CONNECT = """import ctypes, sys
 class Attr(ctypes.Structure):
@@ -257,6 +259,7 @@ class Weir(Hosts):
              "--listen", f"{self.listen_at}:0", "--memory", "128M", "--no-reserve",
              "--key", self.key, "--log-level", "error"], stdout=subprocess.PIPE, text=True)
         self.processes.append(donor)
+        self.donor = donor
         self.address = donor.stdout.readline().split()[-1]
 
     def client(self, *command):
@@ -282,23 +285,75 @@ class Weir(Hosts):
         self.client(WEIR, "ping", "--device", "softnic", "--key", self.key, "--count", "3",
                     self.address)
 
-    def test_a_mount_holds_files(self):
+    def copying(self, and_then):
+        """Start a client that mounts, copies FILES files by tar, and says so in a file "underway"
+        before it is done; then it runs a command."""
         if not os.access("/dev/fuse", os.W_OK):
             self.skipTest("no FUSE")
         point, source = (os.path.join(self.folder, name) for name in ("mount", "source"))
         os.mkdir(point)
         os.mkdir(source)
-        for i in range(50):
-            with open(os.path.join(source, str(i)), "wb") as file:
-                file.write(random.randbytes(i * 777))
-        self.client("sh", "-c", f"{WEIR} mount --device softnic --key {self.key} {self.address} "
-                    f"{point} && cp {source}/* {point} && diff -r {source} {point} && "
-                    f"fusermount3 -u {point}")
+        for i in range(FILES):
+            folder = os.path.join(source, str(i % 37))
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, str(i)), "wb") as file:
+                file.write(random.randbytes(i * 777 % 9000))
+        pack = f"tar -C {source} -cf {self.folder}/tar ."
+        unpack = (f"tar -C {point} -xf {self.folder}/tar --checkpoint={FILES // 8} "
+                  f"--checkpoint-action=exec='touch {self.folder}/underway'")
+        process = subprocess.Popen(
+            [WEIR, "lab", "net", "run", "h2", "--", "sh", "-c",
+             f"{pack} && {WEIR} mount --device softnic --key {self.key} {self.address} {point} || "
+             f"exit 99; {unpack}; {and_then.format(point=point, source=source, folder=self.folder)}"
+             "; status=$?; "
+             f"fusermount3 -u {point} && exit $status"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.processes.append(process)
+        return process
+
+    def wait_until_underway(self, process):
+        deadline = time.monotonic() + PATIENCE_S
+        while not os.path.exists(os.path.join(self.folder, "underway")):
+            self.assertIsNone(process.poll(), "the client has ended")
+            self.assertLess(time.monotonic(), deadline, "the client copies nothing")
+            time.sleep(0.01)
+
+    def ends(self, process, status=0):
+        """Return the output."""
+        output, _ = process.communicate(timeout=PATIENCE_S + FILES // 20)
+        self.assertEqual(process.returncode, status, output)
+        return output
+
+    def test_a_mount_holds_files(self):
+        self.ends(self.copying("diff -r {source} {point}"))
+
+    def test_a_mount_outlasts_a_link_that_is_down(self):
+        """Calls that the donor may have carried out, although it has not answered, are errors."""
+        process = self.copying("tar -C {point} -xf {folder}/tar && diff -r {source} {point}")
+        self.wait_until_underway(process)
+        net("link", "h1", "--down")
+        time.sleep(DOWN_S)
+        self.assertIsNone(process.poll(), "the client waits for its donor")
+        net("link", "h1", "--up")
+        said = [line for line in self.ends(process).splitlines() if line.startswith("tar: .")]
+        self.assertLess(len(said), 8, said)
+        for line in said:
+            self.assertIn("Input/output error", line)
+
+    def test_a_killed_donor_ends_a_mount(self):
+        process = self.copying("ls {point}/nothing")
+        self.wait_until_underway(process)
+        self.donor.kill()
+        begin = time.monotonic()
+        said = self.ends(process, 2)
+        self.assertIn("nothing': Input/output error", said)
+        self.assertLess(time.monotonic() - begin, PATIENCE_S)
 
 
 class WeirOverIpv6(Weir):
     listen_at = f"[{IPV6}]"
     test_a_rogue_sender_stops_no_connection = None
+    test_a_mount_outlasts_a_link_that_is_down = None
 
 
 def main():

@@ -3,12 +3,13 @@
  * A verbs program for two hosts: one end serves, the other sends by all transports and checks
  * each byte.
  *
- * far_program serve PORT
+ * far_program serve PORT [wait]
  * far_program rc|uc|ud|unmapped|unmapped_here|kill|idle SERVER PORT [ROUNDS]
  *
  * The ends meet over TCP, on the addresses that their queue pairs use, too. The server obeys a
- * letter and a number, and answers with 0 or what went wrong. At the end it prints how many packets
- * softnic has refused as not properly encrypted. Soft-RoCE serves, too.
+ * letter and a number, and answers with 0 or what went wrong. It prints its queue pair's number,
+ * waits for a line of input if told, and prints at the end how many packets softnic has refused as
+ * not properly encrypted. Soft-RoCE serves, too.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -358,7 +359,7 @@ static void print_forged(void)
 	printf("forged %llu\n", (unsigned long long)found[i].counters.forged);
 }
 
-static void serve(uint16_t port)
+static void serve(uint16_t port, bool waits)
 {
 	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
 	int listener = socket(AF_INET6, SOCK_STREAM, 0), one = 1;
@@ -372,6 +373,10 @@ static void serve(uint16_t port)
 	tcp = accept(listener, NULL, NULL);
 	CHECK(tcp >= 0 && recv(tcp, &peer, sizeof(peer), MSG_WAITALL | MSG_PEEK) == sizeof(peer));
 	meet(peer.type);
+	printf("qpn %u\n", own.qpn);
+	fflush(stdout);
+	if (waits)
+		getchar();
 	while (get(&o, sizeof(o))) {
 		answer = obey(&o);
 		put(&answer, sizeof(answer));
@@ -556,7 +561,7 @@ int main(int argc, char **argv)
 	alarm(300);
 	CHECK(argc > 2);
 	if (!strcmp(argv[1], "serve")) {
-		serve(atoi(argv[2]));
+		serve(atoi(argv[2]), argc > 3);
 		return 0;
 	}
 	CHECK(argc > 3);

@@ -11,17 +11,22 @@ LIBRARIES are preloaded, separated by colons.
 Skips without namespaces.
 """
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 WEIR, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:4:2])
 SOFTNIC = ":".join(os.path.abspath(path) for path in sys.argv[2].split(":"))
 del sys.argv[1:4]
 PATIENCE = 200
+# The most that an attack may cost a process, beside chance.
+MORE_KIB, MORE_FDS = 65536, 4
+ROUNDS = int(os.environ.get("WEIR_TEST_ROUNDS", "8"))
 FIRST, SECOND, THIRD = "h1", "h2", "h3"
 PORT = 9100
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -63,6 +68,46 @@ while not select.select([sys.stdin], [], [], 0)[0]:
     kept.append(frame)
     if len(kept) > 200: kept.pop(random.randrange(200))
     if random.random() < 0.2: sent += s.send(random.choice(kept)) > 0
+print(sent)"""
+# Arguments: a host, one for which this host passes itself off, and the number of a queue pair.
+# Sends requests and answers for it and its neighbour, with any PSN, as fast as the kernel takes
+# them.
+FLOOD = """import os, random, select, socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+to, as_if = map(socket.inet_aton, sys.argv[1:3])
+qpn = int(sys.argv[3])
+def packet():
+    opcode = random.choice([0x00, 0x04, 0x06, 0x0a, 0x0b, 0x0c, 0x10, 0x11, 0x12, 0x13, 0x14,
+                            0xc0, 0xc1, 0xc2])
+    body = struct.pack("!BBHII", opcode, 0x40, 0xffff, qpn ^ random.choice([0, 0, 1]),
+                       random.getrandbits(1) << 31 | random.getrandbits(24))
+    body += os.urandom(4 * random.randrange(256))
+    return (struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28 + len(body), 0, 0, 64, 17, 0, as_if, to) +
+            struct.pack("!HHHH", 0x7001, 0x7000 + (qpn >> 14), 8 + len(body), 0) + body)
+packets, sent = [packet() for _ in range(2000)], 0
+print("ready", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for p in random.sample(packets, 1000):
+        try: sent += s.sendto(p, (sys.argv[1], 0)) > 0
+        except OSError: pass
+print(sent)"""
+# Arguments: a capture that grows, and a host. Sends the packets that the host has sent so far,
+# again and again, as that host.
+REPLAY_FILE = """import os, select, socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+sent, source = 0, socket.inet_aton(sys.argv[2])
+print("ready", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    try:
+        with open(sys.argv[1], "rb") as file: data = file.read()
+    except FileNotFoundError: continue
+    at = 24
+    while at + 16 <= len(data) and not select.select([sys.stdin], [], [], 0)[0]:
+        size = struct.unpack("<I", data[at + 8:at + 12])[0]
+        packet, at = data[at + 16:at + 16 + size], at + 16 + size
+        if len(packet) < size or packet[:1] != b"\\x45" or packet[12:16] != source: continue
+        try: sent += s.sendto(packet, (socket.inet_ntoa(packet[16:20]), 0)) > 0
+        except OSError: pass
 print(sent)"""
 # Captures the UDP packets that this host sends, and sends them again, changed: a byte differs, or
 # the packet claims to be a request in clear text, from another port.
@@ -164,15 +209,31 @@ class Hosts(unittest.TestCase):
         self.assertEqual(watch.returncode, 0)
         return set(map(int, said.split()))
 
-    def pair(self, transport, rounds=1, address="10.77.0.1", faults="", peer_faults=None):
-        """Return the number of packets that the server refused as not properly encrypted."""
+    def pair(self, transport, rounds=1, address="10.77.0.1", faults="", peer_faults=None,
+             recorder=(), attack=None, watch=None):
+        """Return the number of packets that the server refused as not properly encrypted.
+        @recorder: words before the client. @attack: called with the number of the server's queue
+        pair before the first round. @watch: called with the server's process ID at times."""
         global PORT
         PORT += 1
         server = self.start(*command(FIRST, PROGRAM, "serve", str(PORT),
+                                    *(["wait"] if attack else []),
                                     WEIR_SOFTNIC=peer_faults or faults))
-        done = subprocess.run(command(SECOND, PROGRAM, transport, address, str(PORT), str(rounds),
-                                      WEIR_SOFTNIC=faults), capture_output=True, text=True,
-                              check=False, timeout=PATIENCE)
+        client = subprocess.Popen(command(SECOND, *recorder, PROGRAM, transport, address, str(PORT),
+                                          str(rounds), WEIR_SOFTNIC=faults),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(client.wait)
+        self.addCleanup(client.kill)
+        met = server.stdout.readline().split()
+        if attack and met:
+            attack(int(met[1]))
+            server.stdin.write("\n")
+            server.stdin.flush()
+        while watch and client.poll() is None:
+            watch(server.pid)
+            time.sleep(0.05)
+        out, err = client.communicate(timeout=PATIENCE)
+        done = subprocess.CompletedProcess(client.args, client.returncode, out, err)
         self.assertEqual((done.returncode, done.stdout), (0, "right\n"), done.stderr)
         if transport in ("kill", "idle"):
             return 0
@@ -267,6 +328,50 @@ class Hosts(unittest.TestCase):
         replay = self.attack(SECOND, REPLAY)
         self.assertGreater(self.pair("rc", 4, faults=SEALED), 0)
         self.end_attack(replay)
+
+    def usage(self, rounds, faults, recorder=(), attack=None):
+        """Return the most KiB of memory and the most descriptors of a server in @rounds, and the
+        number of packets that it refused as not properly encrypted."""
+        most = [0, 0]
+
+        def watch(pid):
+            try:
+                with open(f"/proc/{pid}/status", encoding="ascii") as status:
+                    peak = re.search(r"VmHWM:\s+(\d+)", status.read())
+                most[0] = int(peak.group(1)) if peak else most[0]
+                most[1] = max(most[1], len(os.listdir(f"/proc/{pid}/fd")))
+            except FileNotFoundError:
+                pass
+
+        refused = self.pair("rc", rounds, faults=faults, recorder=recorder, attack=attack,
+                            watch=watch)
+        return *most, refused
+
+    def attacked(self, faults, script, *words, recorder=()):
+        """Expect that an attacker costs the server neither memory nor descriptors."""
+        attackers = []
+
+        def attack(qpn):
+            attackers.append(self.attack(THIRD, script, *words, str(qpn)))
+
+        before = self.usage(ROUNDS, faults)
+        after = self.usage(ROUNDS, faults, recorder, attack)
+        self.end_attack(attackers.pop())
+        self.assertLess(after[0], before[0] + MORE_KIB)
+        self.assertLessEqual(after[1], before[1] + MORE_FDS)
+        self.assertEqual(after[2] > 0, faults == SEALED)
+
+    def test_packets_at_line_rate_change_nothing_and_cost_little(self):
+        """Those of the peer's address need the key of the connection."""
+        self.attacked(CLEAR, FLOOD, "10.77.0.1", "10.77.0.3")
+        self.attacked(SEALED, FLOOD, "10.77.0.1", "10.77.0.2")
+
+    def test_a_replayed_capture_changes_nothing_and_costs_little(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        for faults in CLEAR, SEALED:
+            file = os.path.join(folder, faults)
+            self.attacked(faults, REPLAY_FILE, file, "10.77.0.2",
+                          recorder=(WEIR, "run", "-q", "--pcap", file, "--"))
 
     def test_forged_packets_change_nothing_of_an_encrypted_connection(self):
         forge = self.attack(SECOND, FORGE)
