@@ -21,6 +21,8 @@ struct saved_call {
 static_assert(sizeof(struct saved_call) + FSD_CALL_REPLY_MAX + sizeof(struct image_lock) ==
 		      FSD_CALL_ROOM, "room of a call");
 /* The longest replies of requests that change something. */
+static_assert(sizeof(struct wire_fs_reply) + 4 * sizeof(struct wire_fs_attr) == FSD_CALL_REPLY_MAX,
+	      "FS_RENAME");
 static_assert(sizeof(struct wire_fs_mounted) <= FSD_CALL_REPLY_MAX, "wire_fs_mounted");
 static_assert(sizeof(struct wire_fs_locked) <= FSD_CALL_REPLY_MAX, "wire_fs_locked");
 static_assert(sizeof(struct wire_fs_transferred) <= FSD_CALL_REPLY_MAX, "wire_fs_transferred");
@@ -37,8 +39,16 @@ static uint32_t *count_of(struct fsd_mount *mount, bool awaits_lock)
 	return awaits_lock ? &mount->nr_waits : &mount->nr_calls;
 }
 
+static void set_room(struct fsd_call *call, uint32_t room)
+{
+	if (call->mount)
+		call->mount->room += room - call->room;
+	call->room = room;
+}
+
 static void free_call(struct fsd_call *call)
 {
+	set_room(call, 0);
 	if (call->mount) {
 		TAILQ_REMOVE(&call->mount->calls, call, entry);
 		--*count_of(call->mount, call->awaits_lock);
@@ -133,6 +143,7 @@ struct fsd_call *fsd_calls_add(struct fsd_mount *mount, uint64_t number, bool aw
 	call->awaits_lock = awaits_lock;
 	TAILQ_INSERT_TAIL(&mount->calls, call, entry);
 	++*count_of(mount, awaits_lock);
+	set_room(call, FSD_CALL_ROOM);
 	return call;
 }
 
@@ -169,6 +180,7 @@ int fsd_calls_answer(struct fsd_calls *calls, struct fsd_call *call, const void 
 		return -ENOMEM;
 	memcpy(call->reply, bytes, length);
 	call->length = length;
+	set_room(call, call->looks ? 0 : (uint32_t)(sizeof(struct saved_call) + length));
 	call->state = FSD_CALL_DUE;
 	TAILQ_INSERT_TAIL(&calls->due, call, due);
 	return 0;
@@ -244,6 +256,7 @@ static int load_call(struct fsd_mount *mount, struct fsd_reader *state)
 	call->length = in.length;
 	if (!in.length)
 		return 0;
+	set_room(call, (uint32_t)(sizeof(in) + in.length));
 	call->reply = malloc(in.length);
 	if (!call->reply)
 		return -ENOMEM;

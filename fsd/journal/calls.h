@@ -11,8 +11,8 @@
 #define FSD_MOUNTS_MAX 256u
 #define FSD_MOUNT_CALLS_MAX 1024u /* of a mount, and as many that wait for a lock */
 
-/* Bytes of a call in a checkpoint, at most: itself, its reply, and the lock that it waits for. */
-#define FSD_CALL_REPLY_MAX 128u
+/* Most bytes of a change in a checkpoint: the call, its reply, and the lock that it waits for. */
+#define FSD_CALL_REPLY_MAX 424u
 #define FSD_CALL_ROOM (16u + FSD_CALL_REPLY_MAX + 64u)
 
 enum fsd_call_state {
@@ -30,6 +30,7 @@ enum fsd_call_state {
  * @awaits_lock: may take long: its reply is kept until the mount names it, however many calls later
  * @status: of moving bytes; set by the host
  * @reply: @length bytes, once known
+ * @room: bytes in a checkpoint, at most
  */
 struct fsd_call {
 	TAILQ_ENTRY(fsd_call) entry, due;
@@ -41,6 +42,7 @@ struct fsd_call {
 	int status;
 	size_t length;
 	uint8_t *reply;
+	uint32_t room;
 };
 
 TAILQ_HEAD(fsd_call_list, fsd_call);
@@ -51,13 +53,14 @@ TAILQ_HEAD(fsd_call_list, fsd_call);
  * @answered: the replies of all calls below have arrived, but for those that await a lock
  * @client: in the server; @client_id: its number there
  * @nr_calls: in @calls; @nr_waits: more that await a lock
+ * @room: of all calls
  */
 struct fsd_mount {
 	TAILQ_ENTRY(fsd_mount) entry;
 	uint64_t id, answered, client_id;
 	struct fsd_client *client;
 	struct fsd_call_list calls;
-	uint32_t nr_calls, nr_waits;
+	uint32_t nr_calls, nr_waits, room;
 };
 
 /* @list: @nr mounts; @due: replies to send, in order */

@@ -81,7 +81,9 @@ static void answer(void *arg, void *to, const void *reply, size_t length)
 	struct wire_fs_reply head;
 
 	memcpy(&head, reply, sizeof(head));
-	if (fsd_calls_answer(&s->calls, to, reply, length) || head.status == -ENOMEM)
+	if (!((struct fsd_call *)to)->looks && length > FSD_CALL_REPLY_MAX)
+		s->error = -EMSGSIZE;
+	else if (fsd_calls_answer(&s->calls, to, reply, length) || head.status == -ENOMEM)
 		s->error = -ENOMEM;
 }
 
@@ -560,23 +562,20 @@ static void repeat(struct fsd_service *s, struct fsd_call *call, void *to)
 }
 
 /*
- * Whether a checkpoint has room for one more call. Half of the room is shared out to all mounts
+ * Whether a checkpoint has room for one more change. Half of the room is shared out to all mounts
  * that may come, so that none can take all.
  */
 static bool has_room(const struct fsd_service *s, const struct fsd_mount *wanted)
 {
-	uint64_t calls = s->layout.checkpoint_bytes / CALLS_PART / FSD_CALL_ROOM, common = 0;
-	uint32_t share = (uint32_t)(calls / 2 / FSD_MOUNTS_MAX);
+	uint64_t room = s->layout.checkpoint_bytes / CALLS_PART, common = FSD_CALL_ROOM;
+	uint64_t share = room / 2 / FSD_MOUNTS_MAX;
 	const struct fsd_mount *mount;
 
-	if (wanted->nr_calls + wanted->nr_waits < share)
+	if (wanted->room + FSD_CALL_ROOM <= share)
 		return true;
-	TAILQ_FOREACH(mount, &s->calls.list, entry) {
-		uint32_t nr = mount->nr_calls + mount->nr_waits;
-
-		common += nr > share ? nr - share : 0;
-	}
-	return common < calls / 2;
+	TAILQ_FOREACH(mount, &s->calls.list, entry)
+		common += mount->room > share ? mount->room - share : 0;
+	return common <= room / 2;
 }
 
 /* The mount has replies, and the next server must know, too. */
@@ -599,7 +598,8 @@ static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire
 			      const void *message, size_t length)
 {
 	struct fsd_mount *mount = fsd_calls_mount(&s->calls, in->mount);
-	bool awaits = awaits_lock(message, length), is_full;
+	bool awaits = awaits_lock(message, length), looks = !fsd_may_change(message, length);
+	bool is_full;
 	struct fsd_call *call;
 
 	if (!mount && in->mount && in->number && is_op(message, length, FS_MOUNT)) {
@@ -620,16 +620,18 @@ static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire
 		return NULL;
 	}
 	is_full = fsd_calls_is_full(mount, awaits) ||
-		  (fsd_may_change(message, length) && !has_room(s, mount));
+		  (!looks && !has_room(s, mount));
 	if (is_full || (in->number < mount->answered && !awaits)) {
 		refuse(s, to, is_full ? -EAGAIN : -EALREADY);
 		return NULL;
 	}
 	call = fsd_calls_add(mount, in->number, awaits);
-	if (call)
-		call->to = to;
-	else
+	if (!call) {
 		s->error = -ENOMEM; /* a new mount may have no record */
+		return NULL;
+	}
+	call->to = to;
+	call->looks = looks;
 	return call;
 }
 
@@ -704,7 +706,6 @@ int fsd_service_request(struct fsd_service *s, void *to, const void *message, si
 	record.mount = in.mount;
 	record.number = in.number;
 	record.answered = call->mount->answered; /* calls that only look may have raised it */
-	call->looks = !fsd_may_change(message, record.length);
 	s->host.wall(s->host.arg, &s->now);
 	record.now = s->now;
 	run(s, call, message, record.length);

@@ -13,7 +13,8 @@
 #include "fsd/journal/calls.h"
 #include "tests/fsd/journal/served.h"
 
-#define BYTES (16u << 20)
+#define BYTES (64u << 20)
+#define SMALL_BYTES (16u << 20)
 #define MOUNT 7
 #define BATCH 16u
 #define SIZE(type) sizeof(struct wire_fs_##type)
@@ -78,12 +79,17 @@ static uint64_t size_of(uint64_t ino)
 	return attr.size;
 }
 
+static void begin(uint64_t bytes)
+{
+	number = 0;
+	served_init(&served, bytes);
+	assert_int_equal(mount(MOUNT, ++number), 0);
+}
+
 static int setup(void **state)
 {
 	(void)state;
-	number = 0;
-	served_init(&served, BYTES);
-	assert_int_equal(mount(MOUNT, ++number), 0);
+	begin(BYTES);
 	return 0;
 }
 
@@ -332,11 +338,14 @@ static void hoard(uint64_t id, uint64_t ino)
 /* A mount within its share finds room, whatever others have. */
 static void a_checkpoint_has_room_for_all_replies_and_requests_for_locks(void **state)
 {
-	uint64_t ino = make("f");
+	uint64_t ino;
 
 	(void)state;
+	served_fini(&served);
+	begin(SMALL_BYTES);
+	ino = make("f");
 	set_lock(ino, 1, F_WRLCK);
-	for (uint64_t id = MOUNT + 1; id < MOUNT + 9; id++) {
+	for (uint64_t id = MOUNT + 1; id < MOUNT + 17; id++) {
 		const union wire_fs_fixed open = { .open.head = { .op = FS_OPEN, .ino = ino } };
 		struct served_call call = { .conn = &first, .head = { id, 2, 1, 0 } };
 

@@ -62,7 +62,7 @@ BUGS = [
     ("the next server keeps replies of locks that the mount has", SERVICE,
      "if (in->late && fsd_calls_forget_late(mount, in->late))\n\t\tput_record(",
      "if (in->late && fsd_calls_forget_late(mount, in->late) && 0)\n\t\tput_record("),
-    ("replies fill a checkpoint", SERVICE, "return common < calls / 2;", "return true;"),
+    ("replies fill a checkpoint", SERVICE, "return common <= room / 2;", "return true;"),
     ("a log of another version is repeated", LOG,
      "if (!rc && head.version != FSD_LOG_VERSION)", "if (0)"),
     ("an orderly end leaves the log", SERVICE,

@@ -26,7 +26,7 @@ struct served_call {
 	unsigned int replies;
 	int status;
 	size_t length;
-	uint8_t reply[256];
+	uint8_t reply[512];
 };
 
 struct served_move {
