@@ -296,6 +296,7 @@ static void close_donor(struct serve *serve)
 {
 	weir_volume_rebuilder_cancel(serve->rebuilder);
 	file_servers_cancel(serve->file_servers);
+	file_servers_finish(serve->file_servers);
 	/* A change of the map, which wakes both. */
 	weir_pool_agent_stop(serve->agent);
 	serve->agent = NULL;

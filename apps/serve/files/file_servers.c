@@ -37,20 +37,21 @@ struct seen_files {
 
 /**
  * struct file_servers - the thread's state
- * @servers: the @nr_servers that run
  * @seen: by the volume's index in the map
- * @stops: the thread shall end
  * @has_end: a server has ended
+ * @lock: guards the @nr_servers servers that run, and @stops: the thread shall end
  */
 struct file_servers {
 	struct file_server_options options;
 	struct weir_pool_client *client;
 	struct weir_pool_map *map;
-	struct file_server *servers[WEIR_POOL_VOLUMES_MAX];
-	unsigned int nr_servers;
 	struct seen_files seen[WEIR_POOL_VOLUMES_MAX];
 	pthread_t thread;
-	atomic_bool stops, has_end;
+	atomic_bool has_end;
+	pthread_mutex_t lock;
+	struct file_server *servers[WEIR_POOL_VOLUMES_MAX];
+	unsigned int nr_servers;
+	bool stops;
 };
 
 static void on_end(void *arg)
@@ -91,13 +92,15 @@ static bool may_serve(const struct file_servers *f, const struct weir_pool_volum
 	       volume->server_incarnation != f->options.incarnation;
 }
 
-static bool is_own(const struct file_servers *f, const struct weir_pool_volume *volume)
+static bool is_own(struct file_servers *f, const struct weir_pool_volume *volume)
 {
-	for (unsigned int i = 0; i < f->nr_servers; i++) {
-		if (!strcmp(file_server_volume(f->servers[i]), volume->name))
-			return true;
-	}
-	return false;
+	bool is_own = false;
+
+	pthread_mutex_lock(&f->lock);
+	for (unsigned int i = 0; i < f->nr_servers; i++)
+		is_own |= !strcmp(file_server_volume(f->servers[i]), volume->name);
+	pthread_mutex_unlock(&f->lock);
+	return is_own;
 }
 
 /* Whether a volume of files lacks a server. */
@@ -111,13 +114,14 @@ static bool lacks_server(const struct file_servers *f, const struct weir_pool_vo
 
 static void start_server(struct file_servers *f, const struct weir_pool_volume *volume)
 {
-	struct file_server *server;
+	struct file_server *server = NULL;
 
-	if (f->nr_servers == WEIR_POOL_VOLUMES_MAX)
-		return;
-	server = file_server_start(&f->options, volume->name);
+	pthread_mutex_lock(&f->lock);
+	if (!f->stops && f->nr_servers < WEIR_POOL_VOLUMES_MAX)
+		server = file_server_start(&f->options, volume->name);
 	if (server)
 		f->servers[f->nr_servers++] = server;
+	pthread_mutex_unlock(&f->lock);
 }
 
 /* A try begins: chooses when the next may, if this one fails. */
@@ -154,6 +158,7 @@ static uint64_t consider(struct file_servers *f, uint16_t index)
 
 static void reap(struct file_servers *f)
 {
+	pthread_mutex_lock(&f->lock);
 	for (unsigned int i = 0; i < f->nr_servers;) {
 		if (file_server_has_ended(f->servers[i])) {
 			file_server_close(f->servers[i]);
@@ -162,13 +167,24 @@ static void reap(struct file_servers *f)
 			i++;
 		}
 	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+static bool is_stopped(struct file_servers *f)
+{
+	bool stops;
+
+	pthread_mutex_lock(&f->lock);
+	stops = f->stops;
+	pthread_mutex_unlock(&f->lock);
+	return stops;
 }
 
 static void *watch(void *arg)
 {
 	struct file_servers *f = arg;
 
-	while (!atomic_load(&f->stops)) {
+	while (!is_stopped(f)) {
 		uint64_t due_ns = UINT64_MAX;
 		bool is_silent;
 
@@ -177,7 +193,7 @@ static void *watch(void *arg)
 		is_silent = weir_pool_client_read(f->client, f->map, NULL);
 		for (uint16_t i = 0; !is_silent && i < f->map->nr_volumes; i++)
 			due_ns = lesser(due_ns, consider(f, i));
-		if (!atomic_load(&f->stops))
+		if (!is_stopped(f))
 			weir_pool_client_rest(f->client, f->map, is_silent, due_ns);
 	}
 	return NULL;
@@ -186,6 +202,7 @@ static void *watch(void *arg)
 static void file_servers_free(struct file_servers *f)
 {
 	weir_pool_client_close(f->client);
+	pthread_mutex_destroy(&f->lock);
 	free(f->map);
 	free(f);
 }
@@ -198,6 +215,7 @@ int file_servers_start(const struct file_server_options *options, struct file_se
 
 	if (!f)
 		return weir_error_set(error, -ENOMEM, "out of memory");
+	pthread_mutex_init(&f->lock, NULL);
 	f->options = *options;
 	f->options.on_end = on_end;
 	f->options.arg = f;
@@ -217,18 +235,39 @@ int file_servers_start(const struct file_server_options *options, struct file_se
 
 void file_servers_cancel(struct file_servers *f)
 {
-	if (f)
-		atomic_store(&f->stops, true);
+	if (!f)
+		return;
+	pthread_mutex_lock(&f->lock);
+	f->stops = true;
+	for (unsigned int i = 0; i < f->nr_servers; i++)
+		file_server_stop(f->servers[i]);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static struct file_server *take_server(struct file_servers *f)
+{
+	struct file_server *server = NULL;
+
+	pthread_mutex_lock(&f->lock);
+	if (f->nr_servers)
+		server = f->servers[--f->nr_servers];
+	pthread_mutex_unlock(&f->lock);
+	return server;
+}
+
+void file_servers_finish(struct file_servers *f)
+{
+	struct file_server *server;
+
+	while (f && (server = take_server(f)))
+		file_server_close(server);
 }
 
 void file_servers_close(struct file_servers *f)
 {
 	if (!f)
 		return;
+	file_servers_finish(f);
 	pthread_join(f->thread, NULL);
-	for (unsigned int i = 0; i < f->nr_servers; i++)
-		file_server_stop(f->servers[i]);
-	for (unsigned int i = 0; i < f->nr_servers; i++)
-		file_server_close(f->servers[i]);
 	file_servers_free(f);
 }

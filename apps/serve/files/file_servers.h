@@ -23,10 +23,17 @@ struct file_servers;
 int file_servers_start(const struct file_server_options *options, struct file_servers **servers,
 		       struct weir_error *error);
 
-/* Asks the thread to end, which then starts no further server. NULL is ignored. */
+/* Asks all servers to end, and the thread, which then starts no further one. NULL is ignored. */
 void file_servers_cancel(struct file_servers *servers);
 
-/* After a cancel: waits for the thread, stops all servers, waits for them, and frees all. */
+/*
+ * After a cancel: waits until all servers have ended. While they leave a checkpoint and give their
+ * claims back, the donor must stay in the map: else another donor would take over in the middle.
+ * NULL is ignored.
+ */
+void file_servers_finish(struct file_servers *servers);
+
+/* After a cancel: waits for the servers, then for the thread, and frees all. */
 void file_servers_close(struct file_servers *servers);
 
 #endif
