@@ -18,7 +18,7 @@
 
 static const char *const states[] = {
 	[WEIR_BLK_UP] = "up",
-	[WEIR_BLK_MENDING] = "mending",
+	[WEIR_BLK_RECONNECTING] = "reconnecting",
 	[WEIR_BLK_LOST] = "lost",
 	[WEIR_BLK_DEGRADED] = "degraded",
 };

@@ -19,7 +19,7 @@
 #define SAVED_PRELOAD "WEIR_SAVED_PRELOAD"
 
 static char **command_line;
-static bool executed_anew;
+static bool is_second_execution;
 
 void device_init(int argc, char **argv)
 {
@@ -31,7 +31,7 @@ void device_init(int argc, char **argv)
 	memcpy(command_line, argv, argc * sizeof(*command_line));
 	if (!saved)
 		return;
-	executed_anew = true;
+	is_second_execution = true;
 	if (*saved)
 		setenv("LD_PRELOAD", saved, 1);
 	else
@@ -41,7 +41,7 @@ void device_init(int argc, char **argv)
 
 bool device_is_second_execution(void)
 {
-	return executed_anew;
+	return is_second_execution;
 }
 
 /* Looks beside this program, in @folder, and then in the installation's library directory. */
@@ -166,11 +166,11 @@ static int choose_softnic(const char *cmd, const char *why)
 {
 	if (device_is_softnic()) {
 		/* the first execution has printed this already */
-		if (!executed_anew)
+		if (!is_second_execution)
 			fprintf(stderr, "%susing softnic\n", why);
 		return 0;
 	}
-	if (executed_anew)
+	if (is_second_execution)
 		return failure(
 			cmd,
 			"softnic's library is preloaded but shows no device: check WEIR_SOFTNIC");

@@ -25,7 +25,7 @@
 /**
  * struct weir_blk_donor - a donor of a device
  * @address: a struct sockaddr_in or sockaddr_in6
- * @state: an enum weir_blk_state: UP, MENDING or LOST; in LIST
+ * @state: an enum weir_blk_state: UP, RECONNECTING or LOST; in LIST
  * @bytes: bytes of the device at this donor, over all replicas; in LIST
  */
 struct weir_blk_donor {
@@ -84,7 +84,7 @@ enum weir_blk_mr {
 
 enum weir_blk_state {
 	WEIR_BLK_UP,
-	WEIR_BLK_MENDING, /* some connections are being re-established */
+	WEIR_BLK_RECONNECTING, /* some connections are being re-established */
 	WEIR_BLK_LOST, /* some or all pieces are at no donor; requests for them fail */
 	WEIR_BLK_DEGRADED, /* some pieces have too few replicas */
 };

@@ -34,7 +34,7 @@ int weir_blk_memory_init(struct weir_blk_volume *volume, const struct weir_blk_s
 	if (rc)
 		return rc;
 	weir_borrow_init(&volume->borrow, &volume->core, 1ull << volume->shift,
-			 weir_blk_volume_patience_ms(volume) * (u64)NSEC_PER_MSEC);
+			 weir_blk_volume_answer_ms(volume) * (u64)NSEC_PER_MSEC);
 	volume->regions =
 		kvcalloc(nr_extents * volume->core.slots, sizeof(*volume->regions), GFP_KERNEL);
 	return volume->regions ? 0 : -ENOMEM;
@@ -111,7 +111,10 @@ static void ask_memory(struct weir_blk_volume *volume, struct weir_extents_place
 	spin_unlock_bh(&volume->lock);
 }
 
-/* A donor that does not know a hold has closed the hold in a call whose reply came too late. */
+/*
+ * If the donor does not know the hold, an earlier call closed it and its reply was lost: that is
+ * success.
+ */
 static void give_back(struct weir_blk_volume *volume, const struct weir_borrow_step *step)
 {
 	struct kweir_region region;

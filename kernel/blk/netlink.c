@@ -203,7 +203,7 @@ static enum weir_blk_state state_of(enum kweir_session_state state)
 	case KWEIR_SESSION_UP:
 		return WEIR_BLK_UP;
 	case KWEIR_SESSION_RECONNECTING:
-		return WEIR_BLK_MENDING;
+		return WEIR_BLK_RECONNECTING;
 	default:
 		return WEIR_BLK_LOST;
 	}
@@ -219,7 +219,7 @@ static enum weir_blk_state state_of_all(const struct weir_blk_facts *facts)
 		return WEIR_BLK_DEGRADED;
 	for (i = 0; i < facts->nr_donors; i++) {
 		if (facts->donor[i].state == KWEIR_SESSION_RECONNECTING)
-			return WEIR_BLK_MENDING;
+			return WEIR_BLK_RECONNECTING;
 	}
 	return WEIR_BLK_UP;
 }

@@ -67,7 +67,7 @@ static void try_to_connect(struct weir_blk_target *target)
 	if (READ_ONCE(volume->closing) || READ_ONCE(target->session) ||
 	    connect_target(target, &session, NULL))
 		return;
-	kweir_session_set_answer_timeout(session, weir_blk_volume_patience_ms(volume));
+	kweir_session_set_answer_timeout(session, weir_blk_volume_answer_ms(volume));
 	mutex_lock(&volume->maintenance);
 	rc = use_session(target, session, NULL);
 	mutex_unlock(&volume->maintenance);

@@ -11,9 +11,9 @@
 #include "kernel/blk/volume.h"
 
 #define MAINTAIN_MS 1000
-#define PARKED_MS 20 /* period of checks on behalf of memory waiters */
+#define WAITERS_MS 20 /* period of checks on behalf of memory waiters */
 
-static struct workqueue_struct *maintain_wq, *park_wq, *resync_wq;
+static struct workqueue_struct *maintain_wq, *waiters_wq, *resync_wq;
 
 void weir_blk_volume_kick(struct weir_blk_volume *volume)
 {
@@ -22,12 +22,12 @@ void weir_blk_volume_kick(struct weir_blk_volume *volume)
 
 void weir_blk_volume_memory_came(struct weir_blk_volume *volume)
 {
-	mod_delayed_work(park_wq, &volume->resume, 0);
+	mod_delayed_work(waiters_wq, &volume->resume, 0);
 }
 
 void weir_blk_volume_wait_for_memory(struct weir_blk_volume *volume)
 {
-	queue_delayed_work(park_wq, &volume->resume, msecs_to_jiffies(PARKED_MS));
+	queue_delayed_work(waiters_wq, &volume->resume, msecs_to_jiffies(WAITERS_MS));
 	weir_blk_volume_kick(volume);
 }
 
@@ -42,7 +42,7 @@ static void resume(struct work_struct *work)
 	any = !list_empty(&volume->memory_waiters);
 	spin_unlock_bh(&volume->lock);
 	if (any)
-		queue_delayed_work(park_wq, &volume->resume, msecs_to_jiffies(PARKED_MS));
+		queue_delayed_work(waiters_wq, &volume->resume, msecs_to_jiffies(WAITERS_MS));
 }
 
 static u64 bytes_at(const struct weir_blk_volume *volume, u8 donor)
@@ -105,7 +105,7 @@ static void check_session(struct weir_blk_volume *volume, u8 number)
 
 	if (!target->session)
 		return;
-	kweir_session_set_answer_timeout(target->session, weir_blk_volume_patience_ms(volume));
+	kweir_session_set_answer_timeout(target->session, weir_blk_volume_answer_ms(volume));
 	kweir_session_stat(target->session, &stat);
 	spin_lock_bh(&volume->lock);
 	weir_extents_donor_keeps(&volume->core, number, extents_kept(volume, &stat));
@@ -296,9 +296,9 @@ void weir_blk_volume_close(struct weir_blk_volume *volume)
 int weir_blk_volumes_init(void)
 {
 	maintain_wq = alloc_workqueue("weir_maintain", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	park_wq = alloc_workqueue("weir_park", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	waiters_wq = alloc_workqueue("weir_waiters", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	resync_wq = alloc_workqueue("weir_blk_resync", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!weir_blk_targets_init() && maintain_wq && park_wq && resync_wq)
+	if (!weir_blk_targets_init() && maintain_wq && waiters_wq && resync_wq)
 		return 0;
 	weir_blk_volumes_exit();
 	return -ENOMEM;
@@ -309,8 +309,8 @@ void weir_blk_volumes_exit(void)
 	weir_blk_targets_exit();
 	if (resync_wq)
 		destroy_workqueue(resync_wq);
-	if (park_wq)
-		destroy_workqueue(park_wq);
+	if (waiters_wq)
+		destroy_workqueue(waiters_wq);
 	if (maintain_wq)
 		destroy_workqueue(maintain_wq);
 }

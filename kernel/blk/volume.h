@@ -158,7 +158,7 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
  * How long a memory request waits for one donor: short enough to try others before a write gives
  * up.
  */
-static inline u32 weir_blk_volume_patience_ms(const struct weir_blk_volume *volume)
+static inline u32 weir_blk_volume_answer_ms(const struct weir_blk_volume *volume)
 {
 	return volume->options.timeout_ms / 4;
 }

@@ -19,7 +19,7 @@ static void copy_lists(struct weir_blk_request *command, u8 subios, unsigned int
 
 /* Prepares the subios of @slots that have a device. Return: the prepared slots; or -ENOMEM, and
  * none. */
-static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, u8 slots,
+static int prepare_subios(struct weir_blk_volume *volume, struct request *rq, u8 slots,
 			unsigned int nents)
 {
 	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
@@ -54,7 +54,7 @@ static int push_subios(struct weir_blk_volume *volume, struct request *rq, unsig
 
 	if (!slots)
 		return -EIO;
-	ready = prepare_legs(volume, rq, slots, nents);
+	ready = prepare_subios(volume, rq, slots, nents);
 	if (ready < 0)
 		return ready;
 	weir_extents_write(&volume->core, &command->write, command->extent, command->page,

@@ -16,7 +16,7 @@ int kweir_control_init(struct kweir_control *control, struct kweir_session *sess
 	struct ib_device *device = session->nic->device;
 
 	control->session = session;
-	control->patience_ms = session->options.timeout_ms;
+	control->timeout_ms = session->options.timeout_ms;
 	mutex_init(&control->mutex);
 	init_completion(&control->sent);
 	init_completion(&control->answered);
@@ -340,7 +340,7 @@ static int wait_answer(struct kweir_control *control, long left)
 static int call(struct kweir_control *control, struct wire_control_request *request,
 		const char *name)
 {
-	long left = wait_sent(control, msecs_to_jiffies(READ_ONCE(control->patience_ms)));
+	long left = wait_sent(control, msecs_to_jiffies(READ_ONCE(control->timeout_ms)));
 	int length, rc;
 
 	if (!left)

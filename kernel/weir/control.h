@@ -44,7 +44,7 @@ struct kweir_control_buffers {
  * @buffers, @dma: message buffers, and their address for the device
  * @io: sends a call; @sent completes with @io; @sending: nobody has waited for @sent yet, guarded
  *	by @mutex
- * @patience_ms: limit for sending a call and receiving the reply
+ * @timeout_ms: limit for sending a call and receiving the reply
  *
  * Guarded by nic->lock:
  *
@@ -64,7 +64,7 @@ struct kweir_control {
 	struct kweir_io io;
 	struct completion sent;
 	bool sending;
-	unsigned int patience_ms;
+	unsigned int timeout_ms;
 
 	struct weir_credit credit;
 	bool granting;

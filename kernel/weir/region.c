@@ -58,7 +58,7 @@ EXPORT_SYMBOL_GPL(kweir_region_close);
 
 void kweir_session_set_answer_timeout(struct kweir_session *session, u32 ms)
 {
-	WRITE_ONCE(session->control.patience_ms, ms);
+	WRITE_ONCE(session->control.timeout_ms, ms);
 }
 EXPORT_SYMBOL_GPL(kweir_session_set_answer_timeout);
 
