@@ -100,14 +100,7 @@ int weir_lent_new(struct weir_region_table *region_table, unsigned int tenant, c
 	if (region_table->nr_lent >= WEIR_REGION_TABLE_MAX)
 		return weir_error_set(error, -ENOSPC, "the donor has %u regions already",
 				      WEIR_REGION_TABLE_MAX);
-	length = (length + WEIR_ARENA_PAGE - 1) / WEIR_ARENA_PAGE * WEIR_ARENA_PAGE;
-	if (length > region_table->key_bytes_max ||
-	    region_table->keys[tenant].bytes > region_table->key_bytes_max - length)
-		return weir_error_set(error, -EDQUOT,
-				      "%s is over this key's limit: %s of %s used",
-				      weir_size_format(length).text,
-				      weir_size_format(region_table->keys[tenant].bytes).text,
-				      weir_size_format(region_table->key_bytes_max).text);
+	length = weir_lent_whole_pages(length);
 	lent = calloc(1, sizeof(*lent));
 	if (!lent)
 		return weir_error_set(error, -ENOMEM, "the donor is out of memory");

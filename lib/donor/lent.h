@@ -11,7 +11,16 @@
 
 #include "lib/donor/region_table.h"
 
-/* Return: 0 the region grows or is starved; -EDQUOT; -ENOSPC; -ENOMEM. */
+/* The memory that a region of @length bytes takes. */
+static inline uint64_t weir_lent_whole_pages(uint64_t length)
+{
+	return (length + WEIR_ARENA_PAGE - 1) / WEIR_ARENA_PAGE * WEIR_ARENA_PAGE;
+}
+
+/*
+ * Makes a region, whose limits the caller has checked. Return: 0 the region grows or is starved;
+ * -ENOSPC; -ENOMEM.
+ */
 int weir_lent_new(struct weir_region_table *region_table, unsigned int tenant, const char *name,
 		  uint64_t length, struct weir_lent_region **out, struct weir_error *error);
 

@@ -218,7 +218,24 @@ void weir_region_table_leave(struct weir_region_table *region_table,
 	}
 }
 
-/* A new name counts beside all that clients of the key have left: else names outlive quotas. */
+/* The limit of a key, for its regions and its file system together. */
+static int check_key(const struct weir_region_table *region_table, unsigned int tenant,
+		     uint64_t length, struct weir_error *error)
+{
+	uint64_t used = region_table->keys[tenant].bytes, limit = region_table->key_bytes_max;
+
+	length = weir_lent_whole_pages(length);
+	if (length <= limit && used <= limit - length)
+		return 0;
+	return weir_error_set(error, -EDQUOT, "%s is over this key's limit: %s of %s used",
+			      weir_size_format(length).text, weir_size_format(used).text,
+			      weir_size_format(limit).text);
+}
+
+/*
+ * All limits of a region that a client creates: of the budget, the client and the key. A new name
+ * counts beside all that clients of the key have left: else names outlive quotas.
+ */
 static int check_quota(const struct weir_region_table *region_table,
 		       const struct weir_region_account *account, bool is_named, uint64_t length,
 		       struct weir_error *error)
@@ -237,7 +254,7 @@ static int check_quota(const struct weir_region_table *region_table,
 		return weir_error_set(error, -EDQUOT, "this client has created %u regions already",
 				      WEIR_REGION_HOLDS_MAX);
 	if (length <= account->quota && used <= account->quota - length)
-		return 0;
+		return check_key(region_table, account->tenant, length, error);
 	return weir_error_set(error, -EDQUOT,
 			      "%s is over this client's quota: %s of %s used",
 			      weir_size_format(length).text, weir_size_format(used).text,
@@ -387,7 +404,9 @@ int weir_region_table_own(struct weir_region_table *region_table, unsigned int t
 	struct weir_lent_region *lent = NULL;
 	int rc;
 
-	rc = weir_lent_new(region_table, tenant, "", length, &lent, error);
+	rc = check_key(region_table, tenant, length, error);
+	if (!rc)
+		rc = weir_lent_new(region_table, tenant, "", length, &lent, error);
 	if (rc)
 		return rc;
 	if (lent->state == WEIR_LENT_STARVED)
