@@ -95,6 +95,11 @@ NO_VERB = re.compile(
 NOUN_FOLDERS = {"core", "fsd", "kernel", "lib", "preload", "sim", "softnic", "wire"}
 FUNCTION = re.compile(
     r"^(?!static|typedef|extern)(?:\w+[ \t*]+)+(?:weir|softnic|wire)_(\w+)\(", re.MULTILINE)
+# In softnic/ functions wear the prefix of their room or none. Some stand in for other libraries'.
+SOFTNIC_FUNCTION = re.compile(
+    r"^(?!.*\bstatic\b|typedef|extern)(?:\w+[ \t*]+)+(\w+)\((?:[^;{()]|\([^()]*\))*\)\n\{",
+    re.MULTILINE)
+STAND_IN = re.compile(r"_*(?:ibv|rdma|dl)")
 TAG = re.compile(r"^[ \t]*(?:(?:static|const|typedef)\s+)*(?:struct|enum|union)\s+(\w+)\s*\{",
                  re.MULTILINE)
 
@@ -283,6 +288,30 @@ def check_nouns(name, text, public):
                                          "rooms: move or rename it")
 
 
+def nouns_of_softnic(texts):
+    """For each room of softnic/, the words of its files and of the structs in its headers."""
+    rooms = collections.defaultdict(set)
+    for name, text in texts.items():
+        if name.startswith("softnic/") and name.endswith((".c", ".h")):
+            room = rooms[pathlib.PurePath(name).parent.as_posix()]
+            room |= words_of_path(name) - {"softnic"}
+            if name.endswith(".h"):
+                room |= {tag.split("_")[0] for tag in TAG.findall(text)}
+    return rooms
+
+
+def check_softnic_nouns(name, text, rooms):
+    """The same in softnic/: a function's first word leads to its room."""
+    if not name.startswith("softnic/") or not name.endswith(".c"):
+        return
+    nouns = rooms[pathlib.PurePath(name).parent.as_posix()]
+    for match in SOFTNIC_FUNCTION.finditer(text):
+        function = match[1].removeprefix("softnic_")
+        if function.split("_")[0] not in nouns and not STAND_IN.match(function):
+            yield line_of(text, match), (f"{match[1]}() begins with no noun of its room: "
+                                         "move or rename it")
+
+
 def contracts(text):
     """Yield the position, name and comment of each function or callback type of a public header.
 
@@ -392,7 +421,7 @@ def public_functions(texts):
     return set(re.findall(r"^\t(weir_\w+);", texts.get("lib/libweir.map", ""), re.MULTILINE))
 
 
-def check_file(root, name, text, public):
+def check_file(root, name, text, public, rooms):
     lines = text.splitlines()
     yield from check_includes(root, name, lines)
     yield from check_kernel_macro(name, lines)
@@ -406,6 +435,7 @@ def check_file(root, name, text, public):
     yield from check_static_names(name, lines)
     yield from check_guard(name, text)
     yield from check_nouns(name, text, public)
+    yield from check_softnic_nouns(name, text, rooms)
     yield from check_contracts(name, text)
 
 
@@ -432,8 +462,9 @@ def main(root, objects):
     names = tracked(root)
     texts = read(root, names)
     public = public_functions(texts)
+    rooms = nouns_of_softnic(texts)
     wrong = [f"{name}:{number}: {what}" for name, text in texts.items()
-             for number, what in check_file(root, name, text, public)]
+             for number, what in check_file(root, name, text, public, rooms)]
     wrong += [f"{place}:{number}: {what}" for place, number, what in (
         *check_tags(texts), *check_rooms(texts), *check_mirror(root, texts),
         *check_floor_plan(root, texts),

@@ -146,6 +146,12 @@ PLANTED = [
         SPDX + "int weir_window_take(struct weir_window *w)\n{\n}\n",
         "window_take",
     ),
+    (
+        "a function of softnic with another room's noun",
+        "softnic/cq/poll.c",
+        SPDX + "int mr_translate(struct mr *mr)\n{\n}\n",
+        "mr_translate",
+    ),
 ]
 
 # A violation that tidy reports elsewhere than in the planted file.
