@@ -5,7 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define NS_PER_S 1000000000u
+#include "lib/base/clock.h"
+
 /* Upper bounds of a histogram's buckets: 2^10 ns (1 us) to 2^34 ns (17 s), by factors of 2. */
 #define BOUND_FIRST 10
 #define BOUND_LAST 34
@@ -93,7 +94,9 @@ static void put_name(struct exposition *x, const struct metric *metric, const ch
 
 static void put_seconds(struct exposition *x, uint64_t ns)
 {
-	fprintf(x->out, "%" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_S, ns % NS_PER_S);
+	const struct timespec at = weir_timespec(ns);
+
+	fprintf(x->out, "%lld.%09ld\n", (long long)at.tv_sec, at.tv_nsec);
 }
 
 static void put_bucket(struct exposition *x, const struct metric *metric,
@@ -114,7 +117,7 @@ static void put_histogram(struct exposition *x, const struct metric *metric,
 
 		count += weir_histogram_between(histogram, from, to);
 		from = to;
-		snprintf(bound, sizeof(bound), "%.9g", (double)to / NS_PER_S);
+		snprintf(bound, sizeof(bound), "%.9g", (double)to / WEIR_NS_PER_S);
 		put_bucket(x, metric, row, bound, count);
 	}
 	put_bucket(x, metric, row, "+Inf", histogram->count);

@@ -57,14 +57,11 @@ static double now(void)
 
 static struct timespec realtime_in(double seconds)
 {
-	struct timespec at;
+	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_sec += (time_t)seconds;
-	at.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
-	at.tv_sec += at.tv_nsec / 1000000000;
-	at.tv_nsec %= 1000000000;
-	return at;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return weir_timespec((uint64_t)now.tv_sec * WEIR_NS_PER_S + (uint64_t)now.tv_nsec +
+			     (uint64_t)(seconds * 1e9));
 }
 
 static uint64_t ops_so_far(const struct perf_run *run)

@@ -10,8 +10,6 @@
 #include "apps/serve/log.h"
 #include "lib/base/clock.h"
 
-#define NS_PER_MS 1000000u
-
 struct fs_client {
 	TAILQ_ENTRY(fs_client) entry;
 	struct weir_peer *peer;
@@ -121,7 +119,7 @@ static void set_timers(struct fs_tenant *tenant)
 		tenant->work_timer_set = !weir_donor_after(donor, 1, run_work, tenant);
 	if (!tenant->deadline_timer_set && deadline != FSD_NEVER)
 		tenant->deadline_timer_set = !weir_donor_after(
-			donor, (unsigned int)(left / NS_PER_MS) + 1, run_deadline, tenant);
+			donor, (unsigned int)(left / WEIR_NS_PER_MS) + 1, run_deadline, tenant);
 }
 
 static int open_fsd(struct fs_tenant *tenant)

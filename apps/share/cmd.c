@@ -9,6 +9,7 @@
 #include "apps/metrics/metrics_server.h"
 #include "apps/services.h"
 #include "apps/share/daemon.h"
+#include "lib/base/clock.h"
 
 
 #include <signal.h>
@@ -126,8 +127,7 @@ static void say_alive(struct share_daemon *share)
 static void wait_end(const struct share_command *c, struct share_daemon *share, const sigset_t *set)
 {
 	const uint64_t ns = notify_interval_ns();
-	const struct timespec nap = { .tv_sec = (time_t)(ns / 1000000000u),
-				      .tv_nsec = (long)(ns % 1000000000u) };
+	const struct timespec nap = weir_timespec(ns);
 	int sig;
 
 	do {

@@ -38,7 +38,7 @@ static uint64_t process_cpu_ns(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * WEIR_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 static int report_failure(const struct exchange_options *o, enum carrier carrier, int status,
