@@ -169,7 +169,8 @@ int weir_volume_write_async(struct weir_volume *volume, uint64_t offset, const v
  * @offset, @length: in bytes, within the volume
  * @done, @arg: as for weir_volume_write_async()
  *
- * Memory of extents without other bytes goes back to the donors, except a reserve. Not of a pool.
+ * Memory of extents without other bytes goes back to the donors, except a reserve. Pools keep
+ * the memory.
  *
  * Context: Any thread; does not block.
  * Return: as for weir_volume_write_async().

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A store in a file, shared by processes of one host. Each change reads the file under a lock,
- * and replaces the file. Leases end by the host's clock, which all its processes share. Whoever
- * looks at the file first after the end of a lease removes its keys.
+ * and replaces the file. Leases end by the host's clock, which all its processes share. The first
+ * process that reads the file after a lease has ended removes the keys of that lease.
  */
 #include "lib/pool/file.h"
 

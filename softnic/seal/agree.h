@@ -104,7 +104,8 @@ struct agree_config {
  * @asks: this end wants encryption, or the peer does
  * @has_started: this end may send, and @send_psn is known
  * @has_candidate: @peer is the public key of the last offer heard
- * @hears_clear: the transport has accepted clear text that hardly comes from a softnic that answers
+ * @hears_clear: the transport accepted a clear-text packet, probably from a device that will not
+ *	answer our offer
  * @proof, @peer_proof: of @public and @peer, for the keys in @seal
  * @refused: public key of the offer that PLAIN answers
  * @owed: kind of the message to send, or 0
