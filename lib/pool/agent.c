@@ -31,13 +31,13 @@
  * @client: the thread's view of the pool
  * @control: for weir_pool_agent_stop(), while the thread waits in @client
  * @self: what is registered
- * @pool_id: of the pool joined: another pool may get the name
- * @lease: of the donor's key, and of the leader's; atomic
- * @kept_ns: when the lease was kept last
- * @map: as last read
+ * @pool_id: the joined pool's number: another pool may get its name
+ * @lease: holds the donor's key, and the leader's while this donor leads; atomic
+ * @kept_ns: last time that the lease was kept
+ * @map: the map that was read last
  * @lead: the coordinator
- * @on_restart, @log: the donor's
- * @thread: the agent's
+ * @on_restart, @log: callbacks of the donor
+ * @thread: keeps the lease and coordinates
  * @stops: the thread shall end; atomic
  * @is_silent: the store does not answer
  */

@@ -16,10 +16,10 @@ struct weir_pool_agent;
  * struct weir_pool_agent_options - a donor that joins a pool; texts are copied
  * @pool: the pool's place, as for weir_pool_client_open()
  * @name: the donor's name in the pool
- * @address: where clients connect
- * @domain: its failure domain
+ * @address: clients connect to it
+ * @domain: the donor's failure domain
  * @bytes: memory that it lends
- * @incarnation: of its memory
+ * @incarnation: number of the donor's memory
  * @on_restart: the pool has gone on without this incarnation. The donor must close and open again,
  *	so that its memory is another. Called once, from the agent's thread
  * @on_log: "EVENT[ KEY=VALUE...][: REASON]"

@@ -20,12 +20,13 @@
  * struct weir_pool_client - a client
  * @store: the pool's store
  * @volume: the open volume, or empty
- * @lease: of the claim on @volume; @epoch: version of the claim's key when it was
- *	made, @claimed: now; @opened: version of the volume's key since then
+ * @lease: holds the claim on @volume
+ * @epoch: version of the claim's key when the claim was made; @claimed: its version now
+ * @opened: version of the volume's key since then
  * @rebuilds: the claim is a donor's that rebuilds; @serves: a donor's that serves files;
  *	@was_blank: the volume had no data when it was opened
  * @scratch: a map that is being read
- * @attempts: to reach the store, since a read succeeded
+ * @attempts: tries to reach the store since the last successful read
  */
 struct weir_pool_client {
 	struct weir_pool_store *store;

@@ -128,7 +128,7 @@ int weir_pool_client_open_files(struct weir_pool_client *client, const char *vol
  * @client: any client of the pool
  * @volume: name, address, server, server_incarnation and is_mounted, as mounts shall see them;
  *	server_claim: version of the claim's key
- * @lease: of the claim
+ * @lease: holds the claim
  * @error: may be NULL
  *
  * Return: 0; -EAGAIN or -ESTALE the claim is another now.
@@ -176,7 +176,7 @@ int weir_pool_client_confirm(struct weir_pool_client *client, const char *volume
 /**
  * weir_pool_client_report_progress() - show how far new members of the open volume are
  * @client: the client
- * @percent: of their data; 100: done, nothing is shown
+ * @percent: share of their data that is copied; 100: done, nothing is shown
  * @donor: the only donor with places to fill; NULL: any
  * @error: may be NULL
  */

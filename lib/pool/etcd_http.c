@@ -40,7 +40,7 @@ enum {
  * @nr_servers: at least 1
  * @current: the server that answered last
  * @user: name, or NULL: etcd asks for none
- * @password: of @user
+ * @password: the user's
  * @token: proof of the user; empty: none yet
  * @body: answer so far
  * @is_watch: the transfer ends with the first event

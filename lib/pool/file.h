@@ -17,8 +17,8 @@ struct json_object;
 
 /**
  * struct weir_pool_file - a store in a file
- * @store: its beginning
- * @path: of the file
+ * @store: base for the calls of store.h
+ * @path: the file's path
  * @directory: the folder of the file
  * @boot: identifies this boot of the host: leases of another are over
  * @watch: inotify descriptor, or -1
@@ -35,7 +35,7 @@ struct weir_pool_file {
  * struct weir_pool_image - what the files hold
  * @keys: by name, objects {"value", "version", "lease"}
  * @leases: by number, objects {"ttl_ms", "ends_ms"}
- * @revision: of the store
+ * @revision: number of the store's last change
  */
 struct weir_pool_image {
 	struct json_object *keys, *leases;

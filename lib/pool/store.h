@@ -57,7 +57,7 @@ struct weir_pool_key {
  * struct weir_pool_listing - keys at one revision
  * @keys: @count entries, sorted by key
  * @count: number of keys
- * @revision: of the store
+ * @revision: the store's at the time of the listing
  */
 struct weir_pool_listing {
 	struct weir_pool_key *keys;
@@ -68,7 +68,7 @@ struct weir_pool_listing {
 /**
  * weir_pool_store_list() - read keys
  * @store: the store
- * @prefix: of the keys; "" for all; a whole key gets this key and those that begin with it
+ * @prefix: begins the keys to read; "" reads all, a whole key that key and any longer ones
  * @listing: receives them; the caller owes a weir_pool_listing_free()
  * @error: may be NULL
  */
@@ -131,7 +131,7 @@ int weir_pool_store_revoke(struct weir_pool_store *store, uint64_t lease,
 /**
  * weir_pool_store_wait() - wait for a change
  * @store: the store
- * @revision: of the last listing
+ * @revision: the last listing's
  * @timeout_ms: how long to wait
  * @error: may be NULL
  *

@@ -38,8 +38,8 @@ struct weir_volume_rebuild {
  * @pool: the pool's place, as for weir_pool_client_open()
  * @donor: the donor's name in the pool
  * @device: as for a session, or NULL
- * @incarnation: of its memory
- * @key: of all donors of the pool, or NULL; kept until the stop
+ * @incarnation: number of the donor's memory
+ * @key: the key of all donors of the pool, or NULL; kept until the stop
  * @on_log: "EVENT[ KEY=VALUE...][: REASON]", from the rebuilder's thread
  * @arg: passed to @on_log
  */

@@ -22,8 +22,9 @@
 
 /**
  * struct weir_volume_reclaim - the donor
- * @donor: its name in the pool; @incarnation: of its memory
- * @key: of the pool's donors, or NULL
+ * @donor: name in the pool
+ * @incarnation: number of the donor's memory
+ * @key: the key of the pool's donors, or NULL
  * @device: as for a session, or NULL
  */
 struct weir_volume_reclaim {
@@ -34,7 +35,7 @@ struct weir_volume_reclaim {
 
 /**
  * struct weir_volume_reclaimed - memory that a donor took back
- * @regions, @bytes: of it
+ * @regions, @bytes: number and size of the regions taken back
  * @left: regions that their volume's holder should delete; the donor looks again later
  */
 struct weir_volume_reclaimed {
