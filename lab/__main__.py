@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 
-from lab import calibrate, experiment, hunt, report, simulate, traces, whatif
+from lab import beside, calibrate, experiment, hunt, report, simulate, traces, whatif
 from lab.net import commands as net
 from lab.version import SOURCES, VERSION
 
@@ -48,7 +48,11 @@ def _results(options, names):
         if profile != module.PROFILE:
             result = result.of_another(profile, module.PROFILE)
         ran = {"profile": profile, "seeds": options.seeds, "version": VERSION, "sources": SOURCES}
-        yield module, _with_warnings(dataclasses.replace(result, ran=ran), sims[profile].unsteady())
+        unsteady = sims[profile].unsteady()
+        result = dataclasses.replace(result, ran=ran,
+                                     beside=sims[profile].beside_engine(module.NAME))
+        sims[profile].unsteady()  # counterparts have the engine's times, and may need longer
+        yield module, _with_warnings(result, unsteady)
 
 
 def _with_warnings(result, unsteady):
@@ -71,9 +75,12 @@ def _show(module, result):
             print(f"{x:>20}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths)))
     for target in result.targets:
         print(f"  {target.verdict()}: {target.what}: paper {target.paper},"
-              f" model {target.model}" + (f" ({target.why})" if target.why else ""))
+              f" model {target.model}" + (f" [{target.cause}]" if target.cause else "")
+              + (f" ({target.why})" if target.why else ""))
     for note in result.notes:
         print(f"  note: {note}")
+    if result.beside:
+        print(f"  {beside.sentence(result.beside)}")
 
 
 def _run(options):

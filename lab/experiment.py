@@ -20,6 +20,30 @@ import pathlib
 import re
 
 RIPPLE = 0.02
+# Why a target is missed; each missed target of the paper's NIC has one of these.
+INPUT, MODEL, COST = "input", "model", "weir"
+CAUSES = {
+    INPUT: "the paper does not give an input that decides it",
+    MODEL: "the model lacks something that decides it",
+    COST: "weir works otherwise, at its own cost or gain",
+}
+
+
+class Why(str):
+    """Why a target is missed, with its cause: one of CAUSES."""
+
+    cause = ""
+
+    def __new__(cls, text, cause):
+        why = super().__new__(cls, text)
+        why.cause = cause
+        return why
+
+    def __add__(self, more):
+        return Why(str(self) + more, self.cause)
+
+    def format(self, *values):
+        return Why(str(self).format(*values), self.cause)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +77,8 @@ class Series:
 class Target:
     """The paper's statement beside the model's.
 
-    met is None where the paper publishes nothing to meet; why explains a False. calibrated marks a
+    met is None where the paper publishes nothing to meet; why explains a False, and cause is then
+    one of CAUSES. calibrated marks a
     figure that the model was fitted to. by_input marks a figure that follows from an input of the
     lab, or from a number fitted to another row. Neither proves anything. held_out marks a point set
     aside before any fitting. own: for an expectation of weir that no paper publishes, whether it
@@ -69,6 +94,7 @@ class Target:
     held_out: bool = False
     by_input: bool = False
     own: bool | None = None
+    cause: str = ""
 
     def verdict(self):
         """The verdict in words."""
@@ -89,8 +115,8 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The results of an experiment. ran: profile, number of seeds, version and sources; the caller
-    of run() fills it in.
+    """The results of an experiment. The caller of run() fills in ran: profile, number of seeds,
+    version and sources; and beside: plain verbs beside the engine, beside.rows().
     """
 
     x: str
@@ -98,13 +124,14 @@ class Result:
     targets: list
     notes: list = dataclasses.field(default_factory=list)
     ran: dict = dataclasses.field(default_factory=dict)
+    beside: list = dataclasses.field(default_factory=list)
 
     def of_another(self, profile, usual):
         """The same result for another NIC than the paper's: without calibration and without
         reasons.
         """
         targets = [
-            dataclasses.replace(target, calibrated=False, held_out=False, why="")
+            dataclasses.replace(target, calibrated=False, held_out=False, why="", cause="")
             for target in self.targets
         ]
         note = (
@@ -126,6 +153,7 @@ class Result:
             "series": [dataclasses.asdict(series) for series in self.series],
             "targets": [dataclasses.asdict(target) for target in self.targets],
             "notes": self.notes,
+            "beside": self.beside,
             **self.ran,
         }
 
@@ -139,16 +167,18 @@ class Result:
 
 
 def holds(what, paper, model, met, why="", *, note="", **more):
-    """An ordering or a shape. model: the outcome in words or numbers; why: only for an unmet
+    """An ordering or a shape. model: the outcome in words or numbers; why: a Why, only for an unmet
     target.
     """
-    return Target(what, paper, model, bool(met), note if met else why or note, **more)
+    return Target(what, paper, model, bool(met), str(note if met else why or note),
+                  cause="" if met else getattr(why, "cause", ""), **more)
 
 
 def own(what, model, came_out, why="", *, note=""):
     """An expectation of weir that no paper publishes: not a target, neither met nor missed."""
     return Target(
-        what, "not published", model, None, note if came_out else why or note, own=bool(came_out)
+        what, "not published", model, None, str(note if came_out else why or note),
+        own=bool(came_out),
     )
 
 

@@ -6,7 +6,8 @@ import html
 import io
 import re
 
-from lab import calibrate
+from lab import beside, calibrate
+from lab.experiment import CAUSES
 
 STYLE = """
 body { font: 15px/1.5 sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em; }
@@ -25,9 +26,11 @@ from an input of the lab, or from a number that was fitted to another row. Neith
 Where the paper publishes no number, the comparison is with an ordering or a shape, or there is
 none. An expectation of weir that no paper publishes is marked weir's own and counted apart. A
 number is met within 15 % or less, unless a row says otherwise. Where the NIC is the paper's, each
-missed target gives a reason. A heading names the subject of a figure; the targets give the paper's
-claims, and whether the model confirms them. The calibration of the model, and how well it fits,
-stand at the end.
+missed target gives a reason, and one of three causes: the paper does not give an input, the model
+lacks something, or weir works otherwise than the paper's system. Beside each run of weir's engine
+stand plain verbs with a queue pair a thread. A heading names the subject of a figure; the targets
+give the paper's claims, and whether the model confirms them. The calibration of the model, and how
+well it fits, stand at the end.
 """
 
 
@@ -123,13 +126,12 @@ def _table(head, rows):
 
 
 STYLES = {True: "met", False: "missed", None: "open"}
-HEAD = ("what", "paper", "model", "verdict", "why not, or note")
+HEAD = ("what", "paper", "model", "verdict", "cause of a miss", "why not, or note")
 
 
 def _target(target, *before):
-    return (*before, target.what, target.paper, target.model, target.verdict(), target.why), STYLES[
-        target.met
-    ]
+    return (*before, target.what, target.paper, target.model, target.verdict(), target.cause,
+            target.why), STYLES[target.met]
 
 
 def _targets(result):
@@ -154,12 +156,24 @@ def _numbers(result):
     return f"<details><summary>As numbers</summary><table>{''.join(rows)}</table></details>"
 
 
+def _beside(result):
+    if not result.beside:
+        return ""
+    rows = [_row(("load", "engine, Mops", "plain verbs, Mops", "verbs / engine"), "th")]
+    rows += [_row((row["run"], f"{row['engine']:.4g}", f"{row['verbs']:.4g}",
+                   f"{row['verbs'] / row['engine']:.2f}" if row["engine"] else ""))
+             for row in result.beside]
+    return (f"<p>{html.escape(beside.sentence(result.beside))}</p><details><summary>Plain verbs "
+            f"beside the engine</summary><table>{''.join(rows)}</table></details>")
+
+
 def _section(module, result):
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in result.notes)
     return (
         f'<h2 id="{module.NAME}">{module.NAME} (modelled): {html.escape(module.TITLE)}</h2>'
         f"<p>{html.escape(result.ran_in_words())}. Varied: "
         f"{html.escape(module.VARIED)}</p>{_plot(result)}{_targets(result)}{notes}"
+        f"{_beside(result)}"
         f"{_numbers(result)}<p class='digest'>Digest {result.digest(module.NAME)}</p>"
     )
 
@@ -218,6 +232,16 @@ def _summary(results):
     return f"<table>{''.join(rows)}</table>"
 
 
+def _causes(results):
+    """Why targets are missed, counted."""
+    missed = [target for _, result in results for target in result.targets if target.met is False]
+    counts = {cause: sum(target.cause == cause for target in missed) for cause in CAUSES}
+    if not any(counts.values()):
+        return ""
+    return "<p>Missed because " + "; ".join(
+        f"{html.escape(CAUSES[cause])}: {count}" for cause, count in counts.items()) + ".</p>"
+
+
 def _fit(fit):
     rows = [_row(("x", f"measured, {fit.series.unit}", f"modelled, {fit.series.unit}", "error",
                   ""), "th")]
@@ -248,6 +272,7 @@ def page(results, fits):
     """
     return ("<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>weir lab</title>"
             f"<style>{STYLE}</style></head><body><h1>The papers' figures, on a simulated NIC</h1>"
-            f"<p>{ABOUT}</p>{_other_nic(results)}{_summary(results)}{_held_out(results)}"
+            f"{_summary(results)}{_causes(results)}"
+            f"<p>{ABOUT}</p>{_other_nic(results)}{_held_out(results)}"
             f"{''.join(_section(module, result) for module, result in results)}"
             f"{_calibration(fits)}</body></html>\n")

@@ -12,6 +12,7 @@ import pathlib
 import statistics
 import sys
 
+from lab import beside
 from lab.children import Children, undisturbed
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -97,6 +98,7 @@ class Sim:
         self._said = ""
         self._known = {}
         self._unsteady = set()
+        self._engine = []
 
     def all(self, settings, what=""):
         """The outcome for each settings: medians over the seeds. Each run must complete operations.
@@ -120,12 +122,19 @@ class Sim:
         self._unsteady |= {
             " ".join(a) for one in wanted for a in one if not _is_steady(self._known[tuple(a)])
         }
-        return [_median([self._known[tuple(a)] for a in one]) for one in wanted]
+        outs = [_median([self._known[tuple(a)] for a in one]) for one in wanted]
+        self._engine += [pair for pair in zip(settings, outs) if beside.can_have(pair[0])]
+        return outs
 
     def unsteady(self):
         """Settings of the unsteady runs since the last call."""
         settings, self._unsteady = sorted(self._unsteady), set()
         return settings
+
+    def beside_engine(self, what=""):
+        """Plain verbs beside the runs of the engine since the last call: beside.rows()."""
+        ran, self._engine = self._engine, []
+        return beside.rows(self, ran, what)
 
     def profile_numbers(self):
         """The profile's numbers by name, in the file's units."""

@@ -10,7 +10,7 @@ sleep less when other steps become a little faster.
 
 import dataclasses
 
-from lab import simulate, traces
+from lab import beside, simulate, traces
 
 BATCHING = {"single": {"chain": 1, "merge": 0}, "doorbell": {"merge": 0}, "merge": {"chain": 1},
             "hybrid": {}}
@@ -161,13 +161,15 @@ def _better_times(times, out, to_be_done):
     return _times(rate(out), to_be_done)
 
 
-def run(sim, workload, numbers, changes, what=""):
+def run(sim, workload, numbers, changes, what="", over=dict):
     """The outcome of the workload with each of these changes to weir-sim's settings.
+
+    over: turns these settings into others, such as plain verbs'.
 
     The time of a request is not known beforehand. A run that was too short for its rate is repeated
     with a longer time. No request in ten seconds counts as a rate of 0.
     """
-    asked = [{**settings(workload), "touched": _touched(workload, numbers), **change}
+    asked = [over({**settings(workload), "touched": _touched(workload, numbers), **change})
              for change in changes]
     to_be_done = _to_be_done(workload, numbers)
     times = [_times(min(MOPS_MAX, numbers["link_gbps"] * 1000 / 8 / workload["size"]),
@@ -282,13 +284,21 @@ def best(sim, workload, numbers):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """workload, out: the user's workload and its outcome; better, better_out: the best found."""
+    """workload, out: the user's workload and its outcome; better, better_out: the best found;
+    plain_out: over plain verbs with a queue pair a thread, or None for a trace.
+    """
     profile: str
     workload: dict
     out: dict
     limits: list
     better: dict
     better_out: dict
+    plain_out: dict | None
+
+    def lost(self):
+        """Rate of plain verbs over the best of weir's, if weir loses by it; else 0."""
+        ratio = rate(self.plain_out) / rate(self.better_out) if self.plain_out else 0
+        return ratio if ratio >= GAIN else 0
 
     def changed(self):
         """The settings in which the best workload differs from the user's."""
@@ -304,7 +314,9 @@ def answer(sim, workload):
                                f"{size(workload['size'])} were done in {RUN_US_MAX // 1000000} s "
                                f"on {sim.profile}")
     found = limits(sim, workload, numbers, out)
-    return Answer(sim.profile, workload, out, found, *best(sim, workload, numbers))
+    plain = None if workload["trace"] else \
+        run(sim, workload, numbers, [{}], "plain verbs", beside.plain)[0]
+    return Answer(sim.profile, workload, out, found, *best(sim, workload, numbers), plain)
 
 
 def _outcome(out):
@@ -320,6 +332,7 @@ def as_json(a):
         "modelled": True, "profile": a.profile, "workload": a.workload, **_outcome(a.out),
         "limits": [dataclasses.asdict(limit) for limit in a.limits],
         "binds": binds(a.limits), "binds_then": binds(with_busy_polling(a.limits)),
+        "plain_verbs": a.plain_out and _outcome(a.plain_out),
         "best": {"settings": a.better, "gain": rate(a.better_out) / rate(a.out),
                  **_outcome(a.better_out)},
     }
@@ -388,10 +401,25 @@ def show(a):
     _show_binding("What binds first", first)
     if with_busy_polling(a.limits):
         _show_binding("With busy polling", binds(with_busy_polling(a.limits)))
-    if not changed:
+    if changed:
+        print("\nBest found: " + ", ".join(f"{name} {_said(name, value)}"
+                                           for name, value in changed.items())
+              + f": {rate(a.better_out) / rate(a.out) - 1:+.0%}")
+        _show_outcome(a.better_out)
+    else:
         print("No other channels, batching, polling, window or memory gains 3 %.")
+    _show_plain(a)
+
+
+def _show_plain(a):
+    if not a.plain_out:
         return
-    print("\nBest found: " + ", ".join(f"{name} {_said(name, value)}"
-                                       for name, value in changed.items())
-          + f": {rate(a.better_out) / rate(a.out) - 1:+.0%}")
-    _show_outcome(a.better_out)
+    print("\nPlain verbs, a queue pair a thread, nothing merged:")
+    _show_outcome(a.plain_out)
+    if a.lost():
+        print(f"weir loses here: plain verbs make {a.lost():.1f} times the best rate found. Where "
+              "no two threads touch\nthe same bytes and nothing merges, let each thread post on a "
+              "queue pair of its own.")
+    else:
+        print(f"weir is ahead of it, or equal: {rate(a.better_out) / rate(a.plain_out):.1f} times "
+              "its rate.")

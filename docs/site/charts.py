@@ -299,6 +299,11 @@ def all_charts(source):
         Panel("a neighbour's read (modelled)", rows, ["case"], "neighbour_us", "window", log=True,
               label="us, median")]
 
+    rows = [{**row, "case": f"{row['nic']}, {row['load']}"} for row in table("verbs-beside")]
+    yield "verbs-beside", [
+        Panel("plain verbs / engine (modelled)", rows, ["case"], "ratio", log=True, mark=1,
+              label="rate; below 1 the engine is ahead")]
+
     rows = table("softnic-ucx")
     yield "softnic-ucx", [
         Panel(name, [row for row in rows if row["unit"] == unit], ["cell"], "median", "system",

@@ -2,7 +2,7 @@
 """Latency and CPU of a message by size: over plain verbs, and over the mux."""
 
 from lab.avatar import READ_AHEAD
-from lab.experiment import Result, Series, Target, holds, within
+from lab.experiment import COST, INPUT, MODEL, Result, Series, Target, Why, holds, within
 
 NAME = "avatar-fig10"
 TITLE = "latency and CPU of one connection, over plain verbs and over the mux"
@@ -39,33 +39,39 @@ PAPER_S = {
 }
 PAPER_KERNEL_S = {"poll": 0.08, "event": 0.37, "mux": 3.4}  # of 100 GB: the text, section 4.3
 RUN_US = 80000
-START = "a program's own beginning and end are much of 1 GB, and are not modelled"
-KERNEL = (
-    "a program's own beginning and end, and an interrupt's price on that machine, are not known"
+START = Why("a program's own beginning and end are much of 1 GB, and are not modelled", MODEL)
+KERNEL = Why(
+    "a program's own beginning and end, and an interrupt's price on that machine, are not known",
+    MODEL,
 )
-WHOLE = (
+WHOLE = Why(
     "the label is of whole microseconds, and half of one more or less is all that can be asked "
-    "of it"
+    "of it",
+    INPUT,
 )
-NAPS = (
+NAPS = Why(
     "while so long a message is on its way nothing completes, the worker learns to go to sleep, "
-    "and is woken by an event"
+    "and is woken by an event",
+    COST,
 )
-ONE_SLOT = (
+ONE_SLOT = Why(
     "a message that is cut is sent faster there; in the model it is the slot that one of 256 KB "
     "fills, since the "
-    "line of plain verbs is all that it was fitted to"
+    "line of plain verbs is all that it was fitted to",
+    MODEL,
 )
 MUX_WHY = {64: WHOLE, 64 * KIB: NAPS, 256 * KIB: ONE_SLOT}
-HALF_RATE = (
+HALF_RATE = Why(
     "the paper sends 21 Gb/s of these messages, and 45 of those of 256 KB (10a): its program did "
     "something beside, "
-    "which it does not say; the model sends them as it sends the others"
+    "which it does not say; the model sends them as it sends the others",
+    INPUT,
 )
-COPIES = (
+COPIES = Why(
     "in the model a message of 1 MB leaves hardly any work to who sleeps; the paper's program is "
     "at work most of the "
-    "time that it takes, by either way"
+    "time that it takes, by either way",
+    INPUT,
 )
 
 
@@ -169,7 +175,8 @@ def _orderings(each):
             "yes",
             ", ".join(f"{way} {100 * value:.1f} s" for way, value in real.items()),
             real["mux"] < min(real["event"], real["poll"]),
-            "that a message that is cut is sent faster is not in the model (10a, 256 KB)",
+            Why("that a message that is cut is sent faster is not in the model (10a, 256 KB)",
+                MODEL),
         ),
         holds(
             "10c: the mux takes less user time than polling, and more than events",

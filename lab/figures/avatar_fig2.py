@@ -3,7 +3,7 @@
 
 import math
 
-from lab.experiment import Result, Series, holds
+from lab.experiment import MODEL, Result, Series, Why, holds
 
 NAME = "avatar-fig2"
 TITLE = "how long a small message takes beside large ones of another queue pair"
@@ -26,14 +26,19 @@ PAPER = {("16 KB", 100): 5, ("64 KB", 40): 3, ("64 KB", 100): 9,
 # All of these depend on one number, the time of the NIC's quantum, which was fitted to the last.
 FITTED, QUANTUM = ("1 MB", 100), ("256 KB", "1 MB")
 BY_EYE = "read off the plot by eye: met within a quarter"
-NEVER_IDLE = ("the modelled NIC has a large message to send at any time, so that a small one waits "
-              "for what is left of one, or of a turn, any part of it as likely as any other; in "
-              "the paper's figure more of them wait little, as if there were pauses between the "
-              "large ones. How its background is posted the paper does not say")
+NEVER_IDLE = Why(
+    "the modelled NIC has a large message to send at any time, so that a small one waits for "
+    "what is left of one, or of a turn, any part of it as likely as any other; in the paper's "
+    "figure more of them wait little, as if there were pauses between the large ones. How its "
+    "background is posted the paper does not say",
+    MODEL,
+)
 
-A_WHOLE_ONE = ("the latest waits for a whole message of the background, and takes its own time; by "
-               "the paper's own Fig. 10a, which this profile was fitted to, one of 64 KB takes 12 "
-               "us")
+A_WHOLE_ONE = Why(
+    "the latest waits for a whole message of the background, and takes its own time; by the "
+    "paper's own Fig. 10a, which this profile was fitted to, one of 64 KB takes 12 us",
+    MODEL,
+)
 
 
 def _setting(size, pause_ns):

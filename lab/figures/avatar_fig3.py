@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The cost to a message of another QP's requests, or another class's."""
 
-from lab.experiment import Result, Series, holds
+from lab.experiment import MODEL, Result, Series, Why, holds
 
 NAME = "avatar-fig3"
 TITLE = "a message beside more requests of another, and beside longer ones of a lower class"
@@ -18,12 +18,16 @@ LOW = [4 * KIB, 16 * KIB, 64 * KIB]
 # Medians, and the latest of 3a, read off the plots by eye, in us.
 PAPER_A, PAPER_A_LATEST, PAPER_B = [39, 76, 75], [40, 95, 120], [31, 46, 68]
 SIZES_UNKNOWN = "the paper says neither how large these requests are nor how many"
-FAIR = (
+FAIR = Why(
     "the modelled NIC takes turns between the two QPs, so that what the other has beyond its turn "
-    "costs nothing; " + SIZES_UNKNOWN
+    "costs nothing; " + SIZES_UNKNOWN,
+    MODEL,
 )
-ONE_WAITS = ("the model lets one request of the lower class go first; the "
-             "paper's gaps are wider, so that several must have waited there; " + SIZES_UNKNOWN)
+ONE_WAITS = Why(
+    "the model lets one request of the lower class go first; the paper's gaps are wider, so that "
+    "several must have waited there; " + SIZES_UNKNOWN,
+    MODEL,
+)
 
 
 def _settings():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Many connections, and many threads, on one queue pair without a lock."""
 
-from lab.experiment import Result, Series, holds, own
+from lab.experiment import COST, MODEL, Result, Series, Why, holds, own
 
 NAME = "avatar-fig5"
 TITLE = "many connections, and threads, that share a queue pair without a lock"
@@ -19,9 +19,10 @@ PAPER_A = dict(zip(CONNECTIONS, [5.35, 4.85, 4.61, 4.60, 4.41, 4.18, 4.08]))
 THREADS = [1, 2, 4, 8, 16]
 PAPER_B = [3.55, 6.40, 5.10, 4.17, 4.03]
 PAPER_LOCKED = {1: 0.911, 3: 0.668, 6: 0.614, 9: 0.545, 12: 0.504, 16: 0.515}
-WORKER = (
+WORKER = Why(
     "the model's worker has the same work with any number of threads; its threads push into a list "
-    "without locks, and pay nothing for its being one cache line"
+    "without locks, and pay nothing for its being one cache line",
+    MODEL,
 )
 
 
@@ -29,14 +30,15 @@ def _one_cpu(page, small):
     """Why the rates differ from the paper's: one worker bounds the rates of 4 KB and of 64 bytes.
     """
     link = page * 4096 * 8 / 100e3
-    return (
+    return Why(
         f"the model's one worker does {page:.2f} M/s of 4 KB, {100 * link:.0f} % of the link, and "
         f"{small:.2f} of "
         f"64 bytes, {100 * link * small / page / 64:.0f} % of it: its CPU is the limit, for any "
         f"number of "
         "connections, and from 2 threads on. The paper's 5.35 M/s of 4 KB are 175 Gb/s, and its "
         "link has 100: "
-        "what it counted there is not what left the machine"
+        "what it counted there is not what left the machine",
+        COST,
     )
 
 

@@ -2,7 +2,7 @@
 """The cost to a small message of another flow's large messages, under the scheduler."""
 
 from lab import avatar as mux
-from lab.experiment import Result, Series, holds
+from lab.experiment import INPUT, Result, Series, Why, holds
 
 NAME = "avatar-fig6"
 TITLE = "a small message beside another's large ones, with the scheduler and without"
@@ -23,10 +23,11 @@ SEGMENTS = [16, 32, 64, 128]  # KB; the paper does not give its own
 
 def _why(by_segment):
     said = ", ".join(f"{late:.0f} us with {kb} KB" for kb, late in zip(by_segment.x, by_segment.y))
-    return (
+    return Why(
         f"what is waited for is a segment of the background, and the paper does not say how long "
         f"those are: here 16 KB, a guess "
-        f"that decides these rows. 6a beside 128 KB by the segment's length: {said}"
+        f"that decides these rows. 6a beside 128 KB by the segment's length: {said}",
+        INPUT,
     )
 
 

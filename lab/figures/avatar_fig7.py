@@ -2,7 +2,7 @@
 """A large message beside another flow's, without priorities."""
 
 from lab import avatar as mux
-from lab.experiment import Result, Series, holds, within
+from lab.experiment import MODEL, Result, Series, Why, holds, within
 
 NAME = "avatar-fig7"
 TITLE = "how long a large message takes, cut or whole, beside others without priorities"
@@ -11,19 +11,21 @@ PROFILE = "connectx-5-edr"
 
 FIRST = False
 PAPER_NATIVE, PAPER_AVATAR = [210, 210, 210], [110, 113, 115]  # medians, read off by eye
-WHY = (
+WHY = Why(
     "the paper's NIC sends a message faster when it is cut, 256 KB in 30 us and not in 47 (Fig. "
     "10a), since one work "
     "request leaves a part of the slot unused; in the model the slot itself is that slow, since "
     "Fig. 10a's "
-    "line of plain verbs is all that it was fitted to"
+    "line of plain verbs is all that it was fitted to",
+    MODEL,
 )
 SHARED = WHY + ". And there the two share fairly, by half each"
-TURNS = (
+TURNS = Why(
     "the modelled NIC takes turns between the queue pairs, by at most a quantum: the longer the "
     "background's messages, the "
     "more of the link they have; the paper's takes equally long beside any, as if it shared by "
-    "halves"
+    "halves",
+    MODEL,
 )
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A large message of the first class."""
 
+from lab.experiment import MODEL, Why
 from lab.figures import avatar_fig7 as fig7
 
 NAME = "avatar-fig8"
@@ -12,10 +13,11 @@ PROFILE = "connectx-5-edr"
 
 PAPER_NATIVE, PAPER_AVATAR = [170, 185, 228], [115, 116, 118]  # medians, read off by eye
 
-STRICT = (
+STRICT = Why(
     "the modelled NIC keeps its classes apart, a quantum at a time, so that a message of the first "
     "class hardly waits for the "
-    "lower's, however long those are; in the paper native is the later the longer they are"
+    "lower's, however long those are; in the paper native is the later the longer they are",
+    MODEL,
 )
 
 

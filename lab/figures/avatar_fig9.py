@@ -2,7 +2,7 @@
 """Several flows in the foreground and in the background."""
 
 from lab import avatar as mux
-from lab.experiment import Result, Series, within
+from lab.experiment import INPUT, MODEL, Result, Series, Why, within
 
 NAME = "avatar-fig9"
 TITLE = "a small message among several flows, with the scheduler and without"
@@ -27,22 +27,24 @@ PAPER = {
     "8, w/ PRI": (57, 117),
 }
 
-FIRST = (
+FIRST = Why(
     "the modelled NIC keeps its classes apart, a quantum at a time, so that the first class waits "
     "for one message "
     "of the lower at most; in the paper's figure native is hardly better off with a priority than "
-    "without"
+    "without",
+    MODEL,
 )
 SEGMENTS = [16, 32, 64, 128]  # KB; the paper does not give its own
 
 
 def _why(by_segment):
     said = ", ".join(f"{late:.0f} us with {kb} KB" for kb, late in zip(by_segment.x, by_segment.y))
-    return (
+    return Why(
         f"a message waits for a segment of each other flow under the scheduler, and for a whole "
         f"message without it; the paper "
         f"does not say how long its segments are, and 16 KB is a guess. 4 flows, w/o PRI, by the "
-        f"segment's length: {said}"
+        f"segment's length: {said}",
+        INPUT,
     )
 
 

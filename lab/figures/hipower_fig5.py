@@ -2,7 +2,7 @@
 """One sender, one receiver: an immediate for each message, or bitmaps that announce many."""
 
 from lab import hipower
-from lab.experiment import Result, Series, Target, holds, own, within
+from lab.experiment import COST, INPUT, MODEL, Result, Series, Target, Why, holds, own, within
 
 NAME = "hipower-fig5"
 TITLE = "one to one: batched confirmation, and an immediate for each message"
@@ -22,41 +22,48 @@ PANELS = {"CPU": ("5a", "5b"), hipower.GPU: ("5d", "5e")}
 GPU_SIZES = [512, 1024]
 MORE_CPU_NS = 120  # of weir's core, in place of weir-sim's 50
 LONE = "us until taken, one slot"
-UNLOADED = (
+UNLOADED = Why(
     "a rate of the paper's, turned over, is what its busier thread takes for a message: {}; in the "
     "model that is {} us with "
-    "an immediate and {} with bitmaps: its programs do more for each"
+    "an immediate and {} with bitmaps: its programs do more for each",
+    MODEL,
 )
-OURS = (
+OURS = Why(
     "weir's receiver looks less often the more it finds, which saves its CPU, and a message waits "
     "until it does; with "
     "immediates the model's receiver is as fast as its sender, so that nothing waits for it, and "
-    "the paper's is not"
+    "the paper's is not",
+    COST,
 )
-GPU_READS = (
+GPU_READS = Why(
     "at the rate that is assumed the reading of the GPU's memory fills first, by either way; the "
     "paper's is only slightly slower "
-    "than its CPU's memory, and what its machine can read is not published"
+    "than its CPU's memory, and what its machine can read is not published",
+    INPUT,
 )
-BEHIND = (
+BEHIND = Why(
     "where the link, or the way out of the GPU's memory, is full, a look stands behind all that "
     "was posted before it, "
-    "so that slots are told of late, and its answer takes its own part of the way"
+    "so that slots are told of late, and its answer takes its own part of the way",
+    COST,
 )
-LESS_THAN_HALF = (
+LESS_THAN_HALF = Why(
     "with immediates the model's receiver takes a receive and a message back for each, which "
     "bitmaps do without, and does "
-    "nothing else for a message; the paper's does more, by either way"
+    "nothing else for a message; the paper's does more, by either way",
+    MODEL,
 )
-ALIKE = (
+ALIKE = Why(
     "of each message the model's requester takes the same whatever its size, with immediates a "
     "receive for each slot that comes "
-    "back; the paper's is a part of a core, in which the fewer messages of a second get lost"
+    "back; the paper's is a part of a core, in which the fewer messages of a second get lost",
+    MODEL,
 )
-HALF = (
+HALF = Why(
     "messages that come further apart than weir's looks are looked for one by one, look after "
     "look, so that none waits, "
-    "and each look is work"
+    "and each look is work",
+    MODEL,
 )
 
 

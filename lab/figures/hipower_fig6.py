@@ -2,7 +2,7 @@
 """One master and four workers."""
 
 from lab import hipower
-from lab.experiment import Result, Series, holds, own
+from lab.experiment import COST, INPUT, MODEL, Result, Series, Why, holds, own
 from lab.figures import hipower_fig5 as fig5
 
 NAME = "hipower-fig6"
@@ -32,21 +32,24 @@ PAPER_SAVES = {
     ("broadcast", "CPU"): 20,
     ("broadcast", hipower.GPU): 15,
 }
-WHY = (
+WHY = Why(
     "with one thread for the master the model has it take in as fast as four workers' bitmaps tell "
     "of messages, "
-    "while immediates cost it a receive each; how many threads the paper's has it does not say"
+    "while immediates cost it a receive each; how many threads the paper's has it does not say",
+    INPUT,
 )
-LEAST = (
+LEAST = Why(
     "once the link is full both ways are as fast as it, and nothing is left to gain; and a look "
     "stands behind all "
     "that was posted before it, four times as much as with one peer, so that the slots are told of "
-    "late"
+    "late",
+    COST,
 )
-SAVES = (
+SAVES = Why(
     "a receive and a message that gives the slot back, which bitmaps do without, are most of what "
     "the model's "
-    "threads do; the paper's do more for each message, by either way"
+    "threads do; the paper's do more for each message, by either way",
+    MODEL,
 )
 
 

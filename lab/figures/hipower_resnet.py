@@ -5,7 +5,7 @@ import csv
 import pathlib
 
 from lab import hipower, traces
-from lab.experiment import Result, Series, holds, own, within
+from lab.experiment import INPUT, Result, Series, Why, holds, own, within
 
 NAME = "hipower-resnet"
 TITLE = "how long the parameters of ResNet-152 take"
@@ -45,11 +45,12 @@ def _why(sim, total):
         total * 8 / 1e6 / gbps
         for gbps in (hipower.NIC["link_gbps"], sim.profile_numbers()["copy_gbps"])
     )
-    return (
+    return Why(
         f"a link of {hipower.NIC['link_gbps']} Gb/s needs {link_ms:.0f} ms, and who copies "
         f"{copy_ms:.0f} more, unless both overlap; the "
         "paper does not say how its blocks get into the slots, how long those are, nor what its "
-        "threads do"
+        "threads do",
+        INPUT,
     )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """One queue pair, and a growing number of writing threads."""
 
-from lab.experiment import RIPPLE, Result, Series, holds
+from lab.experiment import INPUT, MODEL, RIPPLE, Result, Series, Why, holds
 
 NAME = "rdmabox-fig1"
 TITLE = "throughput by threads on one queue pair, and what is in flight"
@@ -20,7 +20,7 @@ LINES = {ASKED: {"depth": 16, "size": 4096}, "4 of 4 KB": {"depth": 4, "size": 4
 
 
 def _why(tops):
-    return (
+    return Why(
         "one thread with 16 pages of 4 KB under way fills what the NIC reads over PCIe, which "
         "keeps its rate until handing the "
         "lock over takes longer than that. Where the rise ends is a matter of what a thread can "
@@ -28,15 +28,17 @@ def _why(tops):
         "and the paper gives neither the size of its requests, how many are under way, nor what a "
         "thread does for each: "
         f"with 2 us of CPU each, of which nothing else was changed, it is highest with "
-        f"{tops[THINKS]}"
+        f"{tops[THINKS]}",
+        INPUT,
     )
 
 
 def _why_later(tops):
-    return (
+    return Why(
         f"the model is as fast as anywhere, give or take a ripple of {RIPPLE:.0%}, with "
         f"{tops[ASKED]} threads: its fall does not "
-        "begin where the paper's does"
+        "begin where the paper's does",
+        MODEL,
     )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Clusters of writes, and ways of waiting for their completions."""
 
-from lab.experiment import Result, Series, Target, holds
+from lab.experiment import INPUT, MODEL, Result, Series, Target, Why, holds
 
 NAME = "rdmabox-fig2"
 TITLE = "ways of polling, where requests come in clusters"
@@ -23,23 +23,26 @@ UNITS = {"Mops": lambda one, clusters: one["load"]["mops"],
          "cores busy": lambda one, clusters: one["clients"]["busy"]["cores"],
          "interrupts a cluster": lambda one, clusters: one["clients"]["interrupts"] / clusters}
 SWITCHES = "context switches a cluster, one core for two"
-ONE_BY_ONE = (
+ONE_BY_ONE = Why(
     "nothing jitters in the model, so that whether a look finds one completion more or none is the "
     "same each time: "
-    "hybrid is ahead of event-batch with some sizes and behind with others"
+    "hybrid is ahead of event-batch with some sizes and behind with others",
+    MODEL,
 )
-FEW_SLEEPS = (
+FEW_SLEEPS = Why(
     "a few interrupts and wake-ups for so many requests are hardly more than a ripple of 2 % of "
     "their time here; what they "
-    "took the paper's poller is not published"
+    "took the paper's poller is not published",
+    INPUT,
 )
 PRICES_NS = range(0, 100, 10)  # of a completion's handler
-LOOKS_END = (
+LOOKS_END = Why(
     "event-batch takes 50 completions at most for each interrupt, hybrid as many as come before a "
     "look finds none; nothing "
     "jitters in the model, so that those are more with some sizes and fewer with others. What the "
     "paper's poller takes for "
-    "a completion is not published"
+    "a completion is not published",
+    MODEL,
 )
 
 
@@ -147,7 +150,7 @@ def _rates(rate, patterns, by_price):
             "yes",
             f"{100 * (ahead[large] - 1):+.1f} %",
             ahead[large] > 1 + APART,
-            f"{ONE_BY_ONE} ({said}; {by_price})",
+            ONE_BY_ONE + f" ({said}; {by_price})",
         ),
         *(
             holds(

@@ -2,7 +2,7 @@
 """The gain of batching for an application that pages."""
 
 from lab import traces
-from lab.experiment import Result, Series, holds
+from lab.experiment import COST, INPUT, Result, Series, Why, holds
 from lab.figures import rdmabox_table1 as table
 
 NAME = "rdmabox-fig6"
@@ -36,17 +36,19 @@ APPROACHES = {"single preMR": ("single", "preMR"), "merge preMR": ("merge", "pre
 PAPER = [("merge", "single", "preMR", 23.6, 24.4), ("merge", "single", "dynMR", 11.2, 11.5),
          ("hybrid", "single", "preMR", 22.2, 47.7), ("hybrid", "single", "dynMR", 15.7, 40.5),
          ("hybrid", "doorbell", "preMR", 10.8, 22.2), ("hybrid", "doorbell", "dynMR", 7.5, 13.4)]
-NO_NEIGHBOURS = (
+NO_NEIGHBOURS = Why(
     "the traces are of what the kernel had merged already, and hardly any are neighbours "
     "(rdmabox-table1); the "
     "paper's own Table I takes off 8 to 17 % of the work requests, which is at most 20 % of "
     "whatever each "
-    "costs, and what else gains there it does not say"
+    "costs, and what else gains there it does not say",
+    INPUT,
 )
-CHAINS = (
+CHAINS = Why(
     "a chain of weir's has one completion, of its last work request, so that the handler is saved "
     "by doorbell and "
-    "hybrid alike; the paper's has one for each"
+    "hybrid alike; the paper's has one for each",
+    COST,
 )
 
 
@@ -104,7 +106,7 @@ def run(sim):
                 "yes",
                 " and ".join(f"{ratio:.2f} of it" for ratio in ratios) + " (ETC and SYS)",
                 min(ratios) > 1,
-                f"{CHAINS}; and there is little to merge",
+                CHAINS + "; and there is little to merge",
             )
         )
     return Result(

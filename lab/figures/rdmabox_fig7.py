@@ -2,7 +2,7 @@
 """Whether batching makes the slowest requests slower."""
 
 from lab import traces
-from lab.experiment import Result, Series, holds
+from lab.experiment import COST, Result, Series, Why, holds
 from lab.figures import rdmabox_fig6 as fig6
 
 NAME = "rdmabox-fig7"
@@ -10,8 +10,10 @@ TITLE = "the slowest requests, with merging and chaining and without"
 VARIED = fig6.VARIED
 PROFILE = "connectx-3"
 
-WHY = (
-    "where the link is full a chain is done all at once, when its last is: its first waits for that"
+WHY = Why(
+    "where the link is full a chain is done all at once, when its last is: its first waits for "
+    "that",
+    COST,
 )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A growing number of threads on four queue pairs, with and without a window."""
 
-from lab.experiment import Result, Series, holds, within
+from lab.experiment import INPUT, MODEL, Result, Series, Why, holds, within
 
 NAME = "rdmabox-fig8"
 TITLE = "throughput by threads, with a window of 7 MB and without"
@@ -44,7 +44,7 @@ def _gains(sim):
 def _why(sim, gains):
     number = sim.profile_numbers()
     pages = WINDOWS["with"] // PAGE
-    return (f"a window of 7 MB is {pages:,} pages, which want "
+    return Why(f"a window of 7 MB is {pages:,} pages, which want "
             f"{pages * number['wqe_slots_write']:,.0f} entries for their WQEs of a cache that is "
             f"fitted to have {number['wqe_entries']:,.0f} (ATC'16 Figs. 13b, 13c), so that many "
             "miss with the window, too; and a miss stalls the pipeline for "
@@ -52,15 +52,18 @@ def _why(sim, gains):
             f"{PAGE * 8 / number['pcie_read_gbps']:.0f} of PCIe. No one of these numbers explains "
             f"the paper: a stall of 400 ns alone gives {gains.y[1]:+.0f} %, 4,000 entries alone "
             f"{gains.y[2]:+.0f} %, both {gains.y[3]:+.0f} %. Both are far from what ATC'16's NIC "
-            "does")
+            "does", MODEL)
 
 
 SOME, BUSY_NS = [1, 4, 6, 7, 8, 16], 4000
-PEAK = ("pages of 4 KB fill what the NIC reads over PCIe with one thread's 256 under way; with 4 "
+PEAK = Why(
+    "pages of 4 KB fill what the NIC reads over PCIe with one thread's 256 under way; with 4 "
         "us of CPU for each page throughput rises longer (in brackets), and falls no more than "
         "without. Writes of 1 KB do fall, since the more threads there are the more they wait for "
         "the engine's lock and for being woken. The paper says nothing of the size of its "
-        "requests, nor what its threads do")
+        "requests, nor what its threads do",
+    INPUT,
+)
 WANDERS = ("Writes of 1 KB by 4 threads and more go back and forth between rates, however long the "
            "run, as threads fall into step and out of it: what is shown is the median of the "
            "seeds, and no target is met by it.")

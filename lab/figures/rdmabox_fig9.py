@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A growing number of peers, and ways of waiting for their completions."""
 
-from lab.experiment import Result, Series, holds
+from lab.experiment import COST, INPUT, Result, Series, Why, holds
 
 NAME = "rdmabox-fig9"
 TITLE = "ways of polling for many peers, and what they leave to an application"
@@ -23,22 +23,25 @@ WAYS = {
     "SCQ(4)": {"poll": "busy", "poller": 1, "cqs": 4},
     "adaptive": {"poll": "adaptive"},
 }
-FROM_THE_FIRST = (
+FROM_THE_FIRST = Why(
     "the stated application takes all cores, so that each poller takes from it from the "
-    "first; the paper does not say what its own takes"
+    "first; the paper does not say what its own takes",
+    INPUT,
 )
-NOBODY_SLEEPS = (
+NOBODY_SLEEPS = Why(
     "threads of the stated application have work of their own when they wait, so that hardly "
-    "any sleeps and nothing tells these ways apart"
+    "any sleeps and nothing tells these ways apart",
+    INPUT,
 )
 TAKES_CORES = {
     "note": "an input: 32 threads fill 32 cores, so that each poller takes one from them",
     "by_input": True,
 }
-HANDS_ON = (
+HANDS_ON = Why(
     "by the core that its thread takes only: weir's says who may go on, and who asked does the "
     "rest; "
-    "the paper's takes each completion to its end, so that one thread is soon full"
+    "the paper's takes each completion to its end, so that one thread is soon full",
+    COST,
 )
 
 

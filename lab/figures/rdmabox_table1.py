@@ -2,7 +2,7 @@
 """The number of work requests posted to the NIC, with and without merging."""
 
 from lab import traces
-from lab.experiment import Result, Series, holds, within
+from lab.experiment import INPUT, Result, Series, Why, holds, within
 from lab.figures.rdmabox_fig5 import DMA_MAP_NS_PER_PAGE
 
 NAME = "rdmabox-table1"
@@ -42,14 +42,16 @@ KINDS = {
     "reads": lambda one: one["clients"]["reads"] / one["load"]["ops"],
     "writes": lambda one: (one["clients"]["wqes"] - one["clients"]["reads"]) / one["load"]["ops"],
 }
-NO_NEIGHBOURS = (
+NO_NEIGHBOURS = Why(
     "the trace is of what the kernel issued, which had merged already; what the paper's "
-    "VoltDB asked for is not published"
+    "VoltDB asked for is not published",
+    INPUT,
 )
-FEW_WRITES = (
+FEW_WRITES = Why(
     "they are {:.0%} of the trace's requests, and other parts of them stand side by side when they "
     "are posted; what the "
-    "paper's VoltDB wrote is not published"
+    "paper's VoltDB wrote is not published",
+    INPUT,
 )
 
 
@@ -119,9 +121,8 @@ def run(sim):
             "8 to 17 %",
             ", ".join(f"{part:.0f} %" for part in takes_off),
             all(0.85 * 8 <= part <= 1.15 * 17 for part in takes_off),
-            "here every thread has four neighbours under way, an input of ours; how many of the "
-            "paper's requests had "
-            "neighbours is not published",
+            Why("here every thread has four neighbours under way, an input of ours; how many of "
+                "the paper's requests had neighbours is not published", INPUT),
         ),
     ]
     notes = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What a window gains on each NIC: for the load itself, and for its neighbour on the NIC."""
+"""The gain of a window on each NIC: for the load itself, and for its neighbour on the NIC."""
 
 from lab.experiment import Result, Series, own
 
