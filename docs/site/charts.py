@@ -312,6 +312,12 @@ def all_charts(source):
     rows = melt(table("softnic-poll"), {"least": "least", "most": "most"})
     yield "softnic-poll", [
         Panel("", rows, ["poll", "queue_pairs"], "value", "series", label="ns")]
+    yield "wire", [
+        Panel(name, [row for row in table("wire") if row["part"] == part], ["what"], "median",
+              label=label, span=("least", "most"))
+        for part, name, label in (("speed", "speed", "MB/s"), ("time", "one way", "us"),
+                                  ("rate", "link of 10 Mbit/s", "Mbit/s"),
+                                  ("index", "fairness", "Jain's index"))]
     yield "unload-posts", [
         Panel(machine, table("unload-posts"), ["write"], "cpu_us", "path", log=True,
               label="us of CPU", where={"machine": [machine]}) for machine in ("quiet", "loaded")]
