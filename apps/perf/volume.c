@@ -200,6 +200,7 @@ static int open_volume(struct volume_run *run, const char *device, const char *n
 	if (run->o.key && weir_key_load(run->o.key, key, &error))
 		return failure(run->cmd, "%s", error.text);
 	wanted.key = *key;
+	wanted.encryption = client_encryption();
 	if (weir_volume_open(&wanted, &run->volume, &error))
 		return failure(run->cmd, "%s", error.text);
 	weir_volume_info(run->volume, &run->info, sizeof(run->info));

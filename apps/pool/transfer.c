@@ -64,6 +64,7 @@ struct transfer {
 
 static const struct cmdline_option options[] = {
 	CLIENT_KEY_OPTION(struct transfer_options, key),
+	CLIENT_ENCRYPT_OPTION,
 	DEVICE_OPTION(struct transfer_options, device),
 	CMDLINE_JSON(struct transfer_options, json),
 	{ NULL },
@@ -282,6 +283,7 @@ static int open_volume(struct transfer *t, const struct transfer_options *given,
 	snprintf(place, sizeof(place), "%s/%s", pool, name);
 	wanted.volume = place;
 	wanted.key = t->key;
+	wanted.encryption = client_encryption();
 	if (weir_volume_open(&wanted, &t->volume, &error))
 		return failure(t->cmd, "%s", error.text);
 	weir_volume_info(t->volume, &t->info, sizeof(t->info));

@@ -474,6 +474,7 @@ static int start_rebuilder(struct serve *serve, const struct weir_pool_agent_opt
 		.incarnation = agent->incarnation,
 		.device = serve->device,
 		.key = serve->nr_keys ? serve->key[0] : NULL,
+		.encryption = client_encryption(),
 		.on_log = log_agent,
 	};
 	struct weir_error error;

@@ -101,6 +101,7 @@ struct weir_exchange_options {
 	 */
 	bool (*goes_on)(void *arg);
 	void *goes_on_arg;
+	uint64_t encryption; /* enum weir_encryption, for a peer on another host */
 };
 
 /**

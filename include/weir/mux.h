@@ -117,6 +117,7 @@ struct weir_mux_options {
 	 * default 10 s; UINT64_MAX: for ever.
 	 */
 	uint64_t idle_ns;
+	uint64_t encryption; /* enum weir_encryption, for muxes on other hosts */
 };
 
 /**

@@ -92,6 +92,7 @@ struct weir_volume_options {
 	 * which must be 0 here. kept until close
 	 */
 	const char *volume;
+	uint64_t encryption; /* enum weir_encryption, for donors on other hosts */
 };
 
 /**
@@ -106,6 +107,7 @@ struct weir_volume_options {
  * Context: Any thread outside callbacks; sleeps.
  * Return: 0, or
  *	-EINVAL  an option is missing or out of range, or a donor is named twice;
+ *	-ENODEV  encryption is required, and the device does not encrypt;
  *	-E2BIG   an option that this library does not know;
  *	-ENOSPC  the donors have too little memory;
  *	-ENOMEM  out of memory;

@@ -69,8 +69,11 @@ static int handle_offer(struct weir_exchange *x, const void *message, size_t len
 static int accept_qp(struct weir_exchange *x, const struct rdma_conn_param *asked,
 		     struct weir_error *error)
 {
-	struct weir_handshake_setup setup = { .key = x->options.key,
-					      .service.magic = WIRE_EXCHANGE_MAGIC };
+	struct weir_handshake_setup setup = {
+		.key = x->options.key,
+		.takes_clear = x->options.encryption == WEIR_ENCRYPTION_AUTO,
+		.service.magic = WIRE_EXCHANGE_MAGIC,
+	};
 	int rc = weir_exchange_post_setup_recvs(x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN,
 						error);
 

@@ -29,7 +29,9 @@ static int prove_key(struct weir_exchange *x, struct weir_dialer *d)
 {
 	struct weir_exchange_setup_state *g = x->setup;
 	struct weir_proof proof = {
-		.setup = { .key = x->options.key, .service.magic = WIRE_EXCHANGE_MAGIC },
+		.setup = { .key = x->options.key,
+			   .takes_clear = x->options.encryption == WEIR_ENCRYPTION_AUTO,
+			   .service.magic = WIRE_EXCHANGE_MAGIC },
 		.recvs = g->in,
 		.sends = g->out,
 		.lkey = g->mr->lkey,

@@ -11,6 +11,7 @@
 #include "lib/exchange/setup.h"
 #include "lib/exchange/memory.h"
 #include "lib/exchange/post.h"
+#include "lib/conn/encryption.h"
 #include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
 #include "lib/base/yield.h"
@@ -45,6 +46,9 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 	int rc = weir_sized_in(o, sizeof(*o), given, "weir_exchange_options", error);
 	unsigned int most;
 
+	if (rc)
+		return rc;
+	rc = weir_encryption_check(o->encryption, o->key, error);
 	if (rc)
 		return rc;
 	most = o->mode == WEIR_EXCHANGE_IMM ? WEIR_EXCHANGE_IMM_SLOTS_MAX : WEIR_EXCHANGE_SLOTS_MAX;

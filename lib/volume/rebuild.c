@@ -41,6 +41,7 @@ struct weir_volume_rebuilder {
 	struct weir_volume_rebuild self;
 	char *pool, *device;
 	const struct weir_key *key;
+	uint64_t encryption;
 	struct weir_log log;
 	struct weir_pool_client *client;
 	struct weir_pool_map map;
@@ -138,6 +139,7 @@ static int fill(struct weir_volume_rebuilder *r, const char *name, uint64_t *byt
 		.volume = text,
 		.key = r->key,
 		.device = r->device,
+		.encryption = r->encryption,
 	};
 	struct weir_volume_info info = { 0 };
 	struct weir_volume *volume;
@@ -188,7 +190,8 @@ static void reclaim(struct weir_volume_rebuilder *r)
 	const struct weir_volume_reclaim self = { .donor = r->self.donor,
 						  .device = r->device,
 						  .incarnation = r->self.incarnation,
-						  .key = r->key };
+						  .key = r->key,
+						  .encryption = r->encryption };
 	uint64_t users = weir_volume_reclaim_users(&self, &r->map), now_ns = weir_now_ns();
 	uint64_t revision = r->map.revision;
 	struct weir_volume_reclaimed back;
@@ -257,6 +260,7 @@ int weir_volume_rebuilder_start(const struct weir_volume_rebuilder_options *opti
 	r->self.stops = &r->stops;
 	snprintf(r->self.donor, sizeof(r->self.donor), "%s", options->donor);
 	r->key = options->key;
+	r->encryption = options->encryption;
 	r->log = (struct weir_log){ options->on_log, options->arg };
 	r->pool = strdup(options->pool);
 	r->device = options->device ? strdup(options->device) : NULL;

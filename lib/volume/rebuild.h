@@ -40,6 +40,7 @@ struct weir_volume_rebuild {
  * @device: as for a session, or NULL
  * @incarnation: number of the donor's memory
  * @key: the key of all donors of the pool, or NULL; kept until the stop
+ * @encryption: as for a session
  * @on_log: "EVENT[ KEY=VALUE...][: REASON]", from the rebuilder's thread
  * @arg: passed to @on_log
  */
@@ -47,6 +48,7 @@ struct weir_volume_rebuilder_options {
 	const char *pool, *donor, *device;
 	uint64_t incarnation;
 	const struct weir_key *key;
+	uint64_t encryption;
 	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
 	void *arg;
 };

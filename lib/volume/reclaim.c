@@ -140,6 +140,7 @@ int weir_volume_reclaim(const struct weir_volume_reclaim *self, struct weir_pool
 	const struct weir_session_options options = { .size = sizeof(options),
 						      .key = self->key,
 						      .device = self->device,
+						      .encryption = self->encryption,
 						      .channels = 1 };
 	struct region_list list = { .pool = map->id };
 	uint16_t donor = find_self(self, map);

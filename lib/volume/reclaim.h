@@ -26,11 +26,13 @@
  * @incarnation: number of the donor's memory
  * @key: the key of the pool's donors, or NULL
  * @device: as for a session, or NULL
+ * @encryption: as for a session
  */
 struct weir_volume_reclaim {
 	const char *donor, *device;
 	uint64_t incarnation;
 	const struct weir_key *key;
+	uint64_t encryption;
 };
 
 /**

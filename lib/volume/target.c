@@ -26,6 +26,7 @@ static int connect_target(struct weir_volume_target *target, struct weir_session
 		.device = options->device,
 		.channels = options->channels,
 		.timeout_ns = options->timeout_ns,
+		.encryption = options->encryption,
 		.on_down = on_down,
 		.arg = target,
 	};

@@ -13,6 +13,7 @@
 #include "lib/base/futex.h"
 #include "lib/base/sized.h"
 #include "lib/base/thread.h"
+#include "lib/conn/encryption.h"
 #include "lib/volume/donor_list.h"
 #include "lib/volume/maintain.h"
 #include "lib/volume/memory.h"
@@ -139,6 +140,10 @@ void weir_volume_sleep(uint32_t *word, uint32_t seen, uint64_t deadline_ns)
 /* Checks the options, and fills in defaults. */
 static int check_options(struct weir_volume_options *o, struct weir_error *error)
 {
+	int rc = weir_encryption_check(o->encryption, o->key, error);
+
+	if (rc)
+		return rc;
 	if (!o->timeout_ns)
 		o->timeout_ns = TIMEOUT_NS_DEFAULT;
 	if (!o->volume)

@@ -406,6 +406,7 @@ static int open_volume(struct file_server *s, struct weir_error *error)
 		.volume = text,
 		.key = s->options.nr_keys ? s->options.keys[0] : NULL,
 		.device = s->options.device,
+		.encryption = client_encryption(),
 	};
 	int rc = weir_pool_client_open(s->options.pool, &s->client, error);
 

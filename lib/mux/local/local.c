@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/conn/encryption.h"
 #include "lib/mux/classes.h"
 #include "lib/mux/local/local.h"
 #include "lib/base/thread.h"
@@ -63,6 +64,10 @@ static void options_fill(struct weir_mux_options *o, const struct weir_mux_optio
 
 static int options_check(const struct weir_mux_options *o, struct weir_error *error)
 {
+	int rc = weir_encryption_check(o->encryption, o->key, error);
+
+	if (rc)
+		return rc;
 	if (!o->nr_classes || o->nr_classes > WEIR_MUX_CLASSES_MAX)
 		return weir_error_set(error, -EINVAL, "%u classes: 1 to %u are possible",
 				      o->nr_classes, WEIR_MUX_CLASSES_MAX);

@@ -162,6 +162,7 @@ int weir_mux_qp_handshake_start(struct weir_mux_qp *qp, bool is_client)
 	struct weir_mux_remote *remote = qp->remote;
 	struct weir_handshake_setup setup = {
 		.key = remote->mux->options.key,
+		.takes_clear = remote->mux->options.encryption == WEIR_ENCRYPTION_AUTO,
 		.service.magic = WIRE_MAGIC,
 		.session_id = qp->class ? remote->session_id : 0,
 		.channel = qp->class,

@@ -1285,6 +1285,9 @@ static void a_mismatched_peer_learns_the_reason(void **state)
 	assert_int_equal(weir_exchange_connect("127.0.0.1:1", &a, &x, NULL), -EINVAL);
 	a = (struct weir_exchange_options){ .size = sizeof(a), .percent_min = 100 };
 	assert_int_equal(weir_exchange_connect("127.0.0.1:1", &a, &x, NULL), -EINVAL);
+	a = (struct weir_exchange_options){ .size = sizeof(a),
+					    .encryption = WEIR_ENCRYPTION_REQUIRED };
+	assert_int_equal(weir_exchange_connect("127.0.0.1:1", &a, &x, NULL), -EINVAL);
 }
 
 int main(int argc, char **argv)

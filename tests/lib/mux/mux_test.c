@@ -682,6 +682,7 @@ static void options_out_of_range_are_refused(void **state)
 		{ .classes = &long_segment, .nr_classes = 1 },
 		{ .classes = &tos, .nr_classes = 1 },
 		{ .listen = "127.0.0.1:99999" },
+		{ .encryption = WEIR_ENCRYPTION_REQUIRED }, /* without a key */
 	};
 	struct weir_mux *mux = NULL;
 	struct weir_error error;

@@ -278,6 +278,10 @@ static void bad_options_are_refused_with_words(void **state)
 		(struct weir_volume_options){
 			.donors = two, .nr_donors = 2, .bytes = 1ull << 40, .copies = 2 },
 		-ENOSPC, "too little");
+	refuse(
+		(struct weir_volume_options){
+			.donors = two, .nr_donors = 2, .bytes = MIB, .encryption = 9 },
+		-EINVAL, "encryption");
 	refuse((struct weir_volume_options){ .donors = nobody, .nr_donors = 1, .bytes = MIB },
 	       -ECONNREFUSED, "127.0.0.1:1");
 }
