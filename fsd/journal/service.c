@@ -599,11 +599,12 @@ static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire
 {
 	struct fsd_mount *mount = fsd_calls_mount(&s->calls, in->mount);
 	bool awaits = awaits_lock(message, length), looks = !fsd_may_change(message, length);
-	bool is_full;
+	bool is_new = false, is_full;
 	struct fsd_call *call;
 
 	if (!mount && in->mount && in->number && is_op(message, length, FS_MOUNT)) {
 		mount = add_mount(s, in->mount);
+		is_new = mount;
 		if (!mount) {
 			refuse(s, to, s->calls.nr == FSD_MOUNTS_MAX ? -ENFILE : -ENOMEM);
 			return NULL;
@@ -619,19 +620,21 @@ static struct fsd_call *admit(struct fsd_service *s, void *to, const struct wire
 		repeat(s, call, to);
 		return NULL;
 	}
-	is_full = fsd_calls_is_full(mount, awaits) ||
-		  (!looks && !has_room(s, mount));
+	is_full = fsd_calls_is_full(mount, awaits) || (!looks && !has_room(s, mount));
 	if (is_full || (in->number < mount->answered && !awaits)) {
 		refuse(s, to, is_full ? -EAGAIN : -EALREADY);
-		return NULL;
+		call = NULL;
+	} else {
+		call = fsd_calls_add(mount, in->number, awaits);
+		if (!call)
+			refuse(s, to, -ENOMEM);
 	}
-	call = fsd_calls_add(mount, in->number, awaits);
-	if (!call) {
-		s->error = -ENOMEM; /* a new mount may have no record */
-		return NULL;
+	if (call) {
+		call->to = to;
+		call->looks = looks;
 	}
-	call->to = to;
-	call->looks = looks;
+	if (!call && is_new)
+		leave(s, mount); /* it is in no log */
 	return call;
 }
 

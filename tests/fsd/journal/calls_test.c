@@ -437,6 +437,25 @@ static void one_mount_too_many_is_told_so_and_not_that_it_is_forgotten(void **st
 	assert_int_equal(mount(MOUNT + FSD_MOUNTS_MAX, 1), -ENFILE);
 }
 
+/* Else the log would have the end of a mount, and not its begin: no server could go on. */
+static void a_mount_whose_first_call_is_refused_is_none(void **state)
+{
+	const union wire_fs_fixed m = {
+		.mount = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION },
+	};
+	struct served_call call = { .conn = &first, .head = { MOUNT + 1, 1, 2, 0 } };
+	struct fsd_service_info info;
+
+	(void)state;
+	assert_int_equal(served_ask(&served, &call, &m, SIZE(mount), NULL), -EALREADY);
+	fsd_service_info(served.service, &info);
+	assert_int_equal(info.mounts, 1);
+	assert_true(fsd_service_leave(served.service, MOUNT + 1) >= 0);
+	assert_int_equal(fsd_service_commit(served.service), 0);
+	assert_int_equal(served_reopen(&served), 0);
+	assert_int_equal(mount(MOUNT + 1, 1), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -453,6 +472,7 @@ int main(void)
 		TEST(a_server_that_finishes_leaves_no_log),
 		TEST(a_log_of_another_version_is_refused),
 		cmocka_unit_test(two_mounts_of_one_client_are_refused),
+		TEST(a_mount_whose_first_call_is_refused_is_none),
 		TEST(one_mount_too_many_is_told_so_and_not_that_it_is_forgotten),
 	};
 
