@@ -384,8 +384,8 @@ int pool_volume_list(const char *cmd, int argc, char **argv)
 static int remove_volume(const char *cmd, struct pool_session *session, const char *name)
 {
 	const struct weir_pool_volume *volume = weir_pool_map_volume(session->map, name);
-	char key[WEIR_POOL_NAME_MAX + 16], holder[WEIR_POOL_NAME_MAX + 16];
-	struct weir_pool_put put = { .key = key, .guard = holder };
+	char key[WEIR_POOL_NAME_MAX + 16], guard[WEIR_POOL_NAME_MAX + 16];
+	struct weir_pool_put put = { .key = key, .guard = guard };
 	struct weir_pool_store *store = weir_pool_client_store(session->client);
 	struct weir_error error;
 	int rc;
@@ -396,10 +396,19 @@ static int remove_volume(const char *cmd, struct pool_session *session, const ch
 	if (weir_pool_map_is_served(volume) && volume->is_mounted)
 		return failure(cmd, "volume %s is mounted: unmount it first", name);
 	snprintf(key, sizeof(key), "volume/%s", name);
-	snprintf(holder, sizeof(holder), "holder/%s", name);
 	put.expected = volume->stored;
-	/* The guard: nobody has the volume open. Donors that rebuild or serve it give way. */
-	put.guard_version = volume->is_rebuilding || volume->is_files ? volume->holder : 0;
+	/*
+	 * The guard: nobody has opened or mounted the volume meanwhile. Donors that rebuild or
+	 * serve it give way.
+	 */
+	if (weir_pool_map_is_served(volume)) {
+		snprintf(guard, sizeof(guard), "server/%s", name);
+		put.guard_version = volume->server_stored;
+	} else {
+		snprintf(guard, sizeof(guard), "holder/%s", name);
+		if (volume->is_rebuilding || volume->is_files)
+			put.guard_version = volume->holder;
+	}
 	rc = weir_pool_store_put(store, &put, NULL, &error);
 	if (rc == -EAGAIN)
 		return failure(cmd, "volume %s: a client has it open, or has just opened it", name);

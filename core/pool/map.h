@@ -167,7 +167,8 @@ struct weir_pool_donor {
  * @is_files: it holds files: only a donor that serves them may open it
  * @is_mounted: the server of its files has mounts
  * @address: where the server of its files listens; empty: there is none
- * @server, @server_incarnation: that donor; @server_claim: version of its claim when it said so
+ * @server, @server_incarnation: that donor; @server_claim: version of its claim when it said so;
+ *	@server_stored: version of the key that says so
  * @suspect: version of the claim of a server that a mount does not reach; 0: none
  */
 struct weir_pool_volume {
@@ -180,7 +181,7 @@ struct weir_pool_volume {
 	uint64_t holder;
 	bool is_files, is_mounted;
 	char address[WEIR_POOL_NAME_MAX], server[WEIR_POOL_NAME_MAX];
-	uint64_t server_incarnation, server_claim, suspect;
+	uint64_t server_incarnation, server_claim, server_stored, suspect;
 };
 
 /**

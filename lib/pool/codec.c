@@ -249,6 +249,7 @@ static int read_server(struct codec *c, const struct weir_pool_key *key, const c
 		return 0;
 	volume->server_incarnation = weir_pool_value_hex(value, "incarnation");
 	volume->server_claim = weir_pool_value_uint(value, "claim");
+	volume->server_stored = key->version;
 	volume->is_mounted = json_object_object_get_ex(value, "mounted", &mounted) &&
 			     json_object_get_boolean(mounted);
 	if (!weir_pool_value_name(value, "donor", volume->server) ||
