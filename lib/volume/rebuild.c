@@ -9,6 +9,7 @@
 #include <string.h>
 #include <weir/volume.h>
 
+#include "core/pool/rebuild.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -18,20 +19,13 @@
 #include "lib/volume/reclaim.h"
 
 #define LEASE_MS 1500 /* until the map is read */
-#define DOUBLINGS_MAX 3 /* of the pause after a failure */
-
-/* A volume as seen last, since when no client has had it open, and failures in a row to fill it. */
-struct seen_volume {
-	uint64_t id, stored, since_ns;
-	unsigned int failures;
-};
 
 /**
  * struct weir_volume_rebuilder - the thread
  * @self: the donor; its @stops is below
  * @pool, @device, @key, @log: see the options
  * @client: of the thread
- * @map: as last read; @seen: its volumes, by index
+ * @map: as last read; @turns: which of its volumes this donor fills next
  * @users, @revision: of the map when this donor last took unused memory back
  * @look_ns: when the donor looks for unused memory next, unless @users change
  * @retry_ns: the same after a failure, whatever changes; @failures in a row
@@ -45,7 +39,7 @@ struct weir_volume_rebuilder {
 	struct weir_log log;
 	struct weir_pool_client *client;
 	struct weir_pool_map map;
-	struct seen_volume seen[WEIR_POOL_VOLUMES_MAX];
+	struct weir_pool_rebuild turns;
 	uint64_t users, revision, look_ns, retry_ns;
 	unsigned int failures;
 	pthread_t thread;
@@ -55,79 +49,6 @@ struct weir_volume_rebuilder {
 static bool stops(const struct weir_volume_rebuilder *r)
 {
 	return __atomic_load_n(&r->stops, __ATOMIC_ACQUIRE);
-}
-
-/* Doubles with each failure in a row: a missing donor or key may stay away for long. */
-static uint64_t pause_ns(const struct weir_volume_rebuilder *r, unsigned int failures)
-{
-	unsigned int doublings = failures < DOUBLINGS_MAX ? failures : DOUBLINGS_MAX;
-
-	return (r->map.lease_ms * WEIR_NS_PER_MS / 2) << doublings;
-}
-
-/* Another donor's turn does not begin the wait again. */
-static void observe(struct weir_volume_rebuilder *r)
-{
-	for (uint16_t i = 0; i < r->map.nr_volumes; i++) {
-		const struct weir_pool_volume *volume = &r->map.volume[i];
-		struct seen_volume *seen = &r->seen[i];
-
-		if (seen->id != volume->id || (volume->holder && !volume->is_rebuilding) ||
-		    (seen->stored != volume->stored && !volume->is_rebuilding))
-			seen->since_ns = weir_now_ns();
-		if (seen->id != volume->id)
-			seen->failures = 0;
-		seen->id = volume->id;
-		seen->stored = volume->stored;
-	}
-}
-
-static bool lacks_data(const struct weir_volume_rebuilder *r, const struct weir_pool_group *group,
-		       uint16_t volume)
-{
-	for (uint8_t i = 0; i < group->nr_members; i++) {
-		const struct weir_pool_member *m = &group->member[i];
-
-		if (m->state == WEIR_POOL_SYNCING && m->incarnation == r->self.incarnation &&
-		    weir_pool_map_is_present(&r->map, m) &&
-		    !strcmp(r->map.donor[m->donor].id, r->self.donor) &&
-		    !weir_pool_member_is_synced(m, volume))
-			return !weir_pool_group_is_lost(group);
-	}
-	return false;
-}
-
-/* Whether a member of this donor lacks data of a volume that nobody has open. */
-static bool is_wanted(const struct weir_volume_rebuilder *r, uint16_t index)
-{
-	const struct weir_pool_volume *volume = &r->map.volume[index];
-	const struct weir_pool_table *table = weir_pool_map_table(&r->map, volume->scheme);
-	bool found = false;
-
-	if (volume->is_blank || volume->holder || volume->scheme.data != 1 ||
-	    !weir_pool_map_is_ready(&r->map, volume->scheme))
-		return false;
-	for (uint16_t i = table->first; i < table->first + table->count; i++)
-		found |= lacks_data(r, &r->map.group[i], index);
-	return found;
-}
-
-/* Return: a volume to fill now, or nr_volumes. @due_ns: receives when there will be one. */
-static uint16_t choose(const struct weir_volume_rebuilder *r, uint64_t *due_ns)
-{
-	uint64_t now_ns = weir_now_ns();
-
-	for (uint16_t i = 0; i < r->map.nr_volumes; i++) {
-		uint64_t from_ns = r->seen[i].since_ns + pause_ns(r, r->seen[i].failures);
-
-		if (!is_wanted(r, i))
-			continue;
-		if (from_ns <= now_ns)
-			return i;
-		if (from_ns < *due_ns)
-			*due_ns = from_ns;
-	}
-	return r->map.nr_volumes;
 }
 
 static int fill(struct weir_volume_rebuilder *r, const char *name, uint64_t *bytes,
@@ -156,11 +77,24 @@ static int fill(struct weir_volume_rebuilder *r, const char *name, uint64_t *byt
 	return rc;
 }
 
-/* A client that comes, or another donor's turn, is no failure. */
+static enum weir_pool_rebuild_end end_of(int rc)
+{
+	switch (rc) {
+	case 0:
+		return WEIR_POOL_REBUILD_DONE;
+	case -EBUSY:
+		return WEIR_POOL_REBUILD_HAS_OTHER;
+	case -ESTALE:
+	case -ECANCELED:
+		return WEIR_POOL_REBUILD_GAVE_WAY;
+	default:
+		return WEIR_POOL_REBUILD_FAILED;
+	}
+}
+
 static void rebuild(struct weir_volume_rebuilder *r, uint16_t index)
 {
 	const char *name = r->map.volume[index].name;
-	struct seen_volume *seen = &r->seen[index];
 	uint64_t start_ns = weir_now_ns(), bytes = 0;
 	struct weir_error error = { "" };
 	int rc = fill(r, name, &bytes, &error);
@@ -170,15 +104,10 @@ static void rebuild(struct weir_volume_rebuilder *r, uint16_t index)
 		weir_log_line(&r->log, WEIR_LOG_INFO,
 			      "rebuilt pool=%s volume=%s bytes=%" PRIu64 " ms=%" PRIu64,
 			      r->map.name, name, bytes, ms);
-	else if (rc != -EBUSY && rc != -ESTALE && rc != -ECANCELED)
+	else if (end_of(rc) == WEIR_POOL_REBUILD_FAILED)
 		weir_log_line(&r->log, WEIR_LOG_WARNING, "not rebuilt pool=%s volume=%s: %s",
 			      r->map.name, name, error.text);
-	if (!rc)
-		seen->failures = 0;
-	else if (rc != -EBUSY && rc != -ESTALE && rc != -ECANCELED)
-		seen->failures++;
-	if (rc && rc != -EBUSY)
-		seen->since_ns = weir_now_ns();
+	weir_pool_rebuild_ended(&r->turns, index, end_of(rc), weir_now_ns());
 }
 
 /*
@@ -204,7 +133,8 @@ static void reclaim(struct weir_volume_rebuilder *r)
 	if (weir_volume_reclaim(&self, r->client, &r->map, &back, &error)) {
 		weir_log_line(&r->log, WEIR_LOG_WARNING, "unused memory not taken back pool=%s: %s",
 			      r->map.name, error.text);
-		r->retry_ns = weir_now_ns() + pause_ns(r, ++r->failures);
+		r->retry_ns = weir_now_ns() +
+			      weir_pool_rebuild_pause_ns(r->map.lease_ms, ++r->failures);
 	} else {
 		r->failures = 0;
 		if (!back.left) { /* else, as after a failure, the donor looks again */
@@ -229,8 +159,8 @@ static void *run(void *arg)
 
 		if (!is_silent) {
 			reclaim(r);
-			observe(r);
-			volume = choose(r, &due_ns);
+			volume = weir_pool_rebuild_next(&r->turns, &r->map, weir_now_ns(),
+							&due_ns);
 		}
 		if (volume < r->map.nr_volumes)
 			rebuild(r, volume);
@@ -258,7 +188,9 @@ int weir_volume_rebuilder_start(const struct weir_volume_rebuilder_options *opti
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	r->self.incarnation = options->incarnation;
 	r->self.stops = &r->stops;
+	r->turns.incarnation = options->incarnation;
 	snprintf(r->self.donor, sizeof(r->self.donor), "%s", options->donor);
+	memcpy(r->turns.donor, r->self.donor, sizeof(r->turns.donor));
 	r->key = options->key;
 	r->encryption = options->encryption;
 	r->log = (struct weir_log){ options->on_log, options->arg };

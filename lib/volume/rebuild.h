@@ -9,8 +9,7 @@
  * writes nothing later. Donors take turns at a volume, each for its own members: so the bytes move
  * once, from a serving donor to the one that lacks them.
  *
- * A client that is silent for a moment should keep its volume. So a donor waits for half a lease
- * after a claim is over.
+ * core/pool/rebuild.h says which volume is next, and when.
  */
 #ifndef WEIR_LIB_VOLUME_REBUILD_H
 #define WEIR_LIB_VOLUME_REBUILD_H

@@ -5,14 +5,14 @@
  *
  * After a server is killed:
  *
- *	0			its donor stops renewing the leases of donor and claim
- *	1 to 1.5 leases		the coordinator declares the donor failed (core/pool/coordinator.h)
- *	+ rank * 300 ms		the first donor that may serve claims the volume; a claim that it
- *				loses, or an error, ends the try, and a pause follows
- *	+ the time to open	copies are made equal, the log is replayed: file_server.c
- *	+ up to 200 ms		a mount sees the new server in the map: apps/mount/pool/link.c
- *
- * With a lease of 5 s that was 7.7 s in docs/explanation/pool.md.
+ *	0			mounts lose their connections, connect again, and are refused
+ *	+ 0.3 s			a mount says in the map that it suspects the server; without a
+ *				mount, the end of the claim's lease says so
+ *	+ rank * 0.3 s		the first donor whose turn it is claims the volume: see
+ *				core/pool/server.h
+ *	+ the time to open	a donor that is gone is reported, and its copies leave; another
+ *				donor replaces a coordinator that is gone
+ *	+ up to 0.2 s		a mount sees the new server in the map: apps/mount/pool/link.c
  */
 #include "apps/serve/files/file_servers.h"
 
@@ -23,13 +23,12 @@
 #include <string.h>
 
 #include "apps/common/number.h"
-#include "core/base/rng.h"
+#include "core/pool/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/thread.h"
 #include "lib/pool/client.h"
 
-#define RANK_MS 300u /* between the tries of two donors */
 #define LEASE_MS 600u /* until the map is read */
 #define PAUSE_NS_MIN (2 * WEIR_NS_PER_S)
 #define PAUSE_NS_MAX (16 * WEIR_NS_PER_S)
@@ -70,39 +69,6 @@ static void on_end(void *arg)
 	atomic_store(&((struct file_servers *)arg)->has_end, true);
 }
 
-/* How many donors are before this one. */
-static unsigned int find_rank(const struct file_servers *f, const struct weir_pool_volume *volume)
-{
-	uint64_t own = weir_rng_mix(volume->id ^ f->options.incarnation);
-	unsigned int rank = 0;
-
-	for (uint16_t i = 0; i < f->map->nr_donors; i++) {
-		const struct weir_pool_donor *donor = &f->map->donor[i];
-
-		if (donor->incarnation && !donor->is_draining &&
-		    donor->failed != donor->incarnation &&
-		    donor->incarnation != volume->server_incarnation)
-			rank += weir_rng_mix(volume->id ^ donor->incarnation) < own;
-	}
-	return rank;
-}
-
-/* A donor that leaves, or whose memory counts for nothing any more, serves no files. */
-static bool may_serve(const struct file_servers *f, const struct weir_pool_volume *volume)
-{
-	uint16_t self = weir_pool_map_donor(f->map, f->options.donor);
-	const struct weir_pool_donor *donor;
-
-	if (self == WEIR_POOL_NO_DONOR)
-		return false;
-	donor = &f->map->donor[self];
-	if (donor->incarnation != f->options.incarnation || donor->failed == donor->incarnation ||
-	    donor->is_draining)
-		return false;
-	return volume->suspect != volume->holder || !volume->holder ||
-	       volume->server_incarnation != f->options.incarnation;
-}
-
 static bool is_own(struct file_servers *f, const struct weir_pool_volume *volume)
 {
 	bool is_own = false;
@@ -112,15 +78,6 @@ static bool is_own(struct file_servers *f, const struct weir_pool_volume *volume
 		is_own |= !strcmp(file_server_volume(f->servers[i]), volume->name);
 	pthread_mutex_unlock(&f->lock);
 	return is_own;
-}
-
-/* Whether a volume of files lacks a server. */
-static bool lacks_server(const struct file_servers *f, const struct weir_pool_volume *volume)
-{
-	if (!volume->is_files || !weir_pool_map_is_ready(f->map, volume->scheme))
-		return false;
-	return !volume->holder || volume->is_rebuilding ||
-	       weir_pool_map_is_abandoned(f->map, volume);
 }
 
 static void start_server(struct file_servers *f, const struct weir_pool_volume *volume)
@@ -149,16 +106,17 @@ static uint64_t consider(struct file_servers *f, uint16_t index)
 {
 	const struct weir_pool_volume *volume = &f->map->volume[index];
 	struct seen_files *seen = &f->seen[index];
-	bool lacks = lacks_server(f, volume);
+	bool is_missing = weir_pool_server_is_missing(f->map, volume);
 	uint64_t now_ns = weir_now_ns(), due_ns;
 
 	if (seen->id != volume->id)
 		*seen = (struct seen_files){ .id = volume->id, .since_ns = now_ns };
-	if (!lacks)
+	if (!is_missing)
 		seen->since_ns = now_ns;
-	if (!lacks || is_own(f, volume) || !may_serve(f, volume))
+	if (!is_missing || is_own(f, volume))
 		return UINT64_MAX;
-	due_ns = seen->since_ns + find_rank(f, volume) * RANK_MS * WEIR_NS_PER_MS;
+	due_ns = weir_pool_server_from_ns(f->map, volume, f->options.donor, f->options.incarnation,
+					  seen->since_ns);
 	due_ns = greater(due_ns, seen->not_before_ns);
 	if (now_ns < due_ns)
 		return due_ns;
