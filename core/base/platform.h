@@ -32,6 +32,9 @@
 #define UINT64_MAX U64_MAX
 #endif
 
+#define WEIR_NS_PER_MS 1000000ull
+#define WEIR_NS_PER_S 1000000000ull
+
 #ifndef container_of
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #endif

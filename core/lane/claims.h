@@ -2,8 +2,8 @@
 /*
  * Claims: requests that threads post at the same time, on different lanes, exclude each other if
  * they overlap and either changes memory. A table has a word for each page of remote memory, by
- * hash: a count of readers, or one writer. Pages that share a word exclude each other for nothing,
- * but seldom. A claim changes a word that mostly lies in the caller's cache, and no other: about
+ * hash: a count of readers, or one writer. Two pages of one hash exclude each other needlessly,
+ * which is rare. A claim changes a word that mostly lies in the caller's cache, and no other: about
  * 10 ns.
  *
  * Context of all: Any; never sleeps; lock-free.

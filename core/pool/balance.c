@@ -18,24 +18,14 @@ struct balance {
 	uint8_t member;
 };
 
-/* Whether another member has the shard next. */
-static bool has_successor(const struct weir_pool_group *group, uint8_t index)
-{
-	for (uint8_t i = 0; i < group->nr_members; i++) {
-		if (i != index && group->member[i].shard == group->member[index].shard &&
-		    group->member[i].state == WEIR_POOL_SYNCING)
-			return true;
-	}
-	return false;
-}
-
 static void count_loads(struct balance *b)
 {
 	for (uint16_t i = 0; i < weir_pool_map_groups(b->map); i++) {
 		const struct weir_pool_group *group = &b->map->group[i];
 
 		for (uint8_t j = 0; group->version && j < group->nr_members; j++) {
-			if (group->member[j].state != WEIR_POOL_OUT && !has_successor(group, j))
+			if (group->member[j].state != WEIR_POOL_OUT &&
+			    !weir_pool_group_has_successor(group, j))
 				b->load[group->member[j].donor]++;
 		}
 	}

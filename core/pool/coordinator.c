@@ -10,8 +10,6 @@
 #include "core/pool/coordinator.h"
 #include "core/pool/placement.h"
 
-#define NS_PER_MS 1000000ull
-
 /**
  * struct group_step - the next state of a group
  * @c: the coordinator
@@ -35,7 +33,7 @@ struct group_step {
 void weir_pool_coordinator_begin(struct weir_pool_coordinator *c, uint32_t lease_ms,
 				 uint64_t now_ns)
 {
-	c->judges_ns = now_ns + lease_ms * NS_PER_MS / 2;
+	c->judges_ns = now_ns + lease_ms * WEIR_NS_PER_MS / 2;
 }
 
 static bool is_same_scheme(struct weir_pool_scheme a, struct weir_pool_scheme b)
@@ -232,7 +230,7 @@ static bool still_waits(const struct group_step *s, const struct weir_pool_membe
 
 	/* A donor that has come back where it must not stand is not waited for. */
 	return !donor->is_draining && !is_replaced(s, m) &&
-	       s->now_ns < s->c->since_ns[s->number] + s->map->replace_ms * NS_PER_MS;
+	       s->now_ns < s->c->since_ns[s->number] + s->map->replace_ms * WEIR_NS_PER_MS;
 }
 
 /* Gives the place of a shard that nobody has to its donor's next incarnation, or to another. */
@@ -270,16 +268,6 @@ static void fill(struct group_step *s)
 	}
 }
 
-static bool has_successor(const struct weir_pool_group *group, uint8_t shard)
-{
-	for (uint8_t i = 0; i < group->nr_members; i++) {
-		if (group->member[i].shard == shard &&
-		    group->member[i].state == WEIR_POOL_SYNCING)
-			return true;
-	}
-	return false;
-}
-
 /* Finds successors for members on draining donors. */
 static void drain(struct group_step *s)
 {
@@ -291,7 +279,7 @@ static void drain(struct group_step *s)
 		uint16_t donor;
 
 		if (m->state == WEIR_POOL_OUT || !s->map->donor[m->donor].is_draining ||
-		    (is_serving && has_successor(&s->group, m->shard)) ||
+		    (is_serving && weir_pool_group_has_successor(&s->group, i)) ||
 		    (is_serving && s->group.nr_members == WEIR_POOL_MEMBERS_MAX))
 			continue;
 		donor = weir_pool_placement_choose(s->map, s->number, &s->group, i);
@@ -473,7 +461,7 @@ uint64_t weir_pool_coordinator_deadline_ns(const struct weir_pool_coordinator *c
 	uint64_t deadline_ns = c->judges_ns > now_ns ? c->judges_ns : WEIR_POOL_NEVER;
 
 	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
-		uint64_t ends_ns = c->since_ns[i] + map->replace_ms * NS_PER_MS;
+		uint64_t ends_ns = c->since_ns[i] + map->replace_ms * WEIR_NS_PER_MS;
 
 		if (!map->group[i].version ||
 		    !weir_pool_group_count(&map->group[i], WEIR_POOL_OUT) || ends_ns <= now_ns)

@@ -224,6 +224,16 @@ uint8_t weir_pool_group_count(const struct weir_pool_group *group,
 	return count;
 }
 
+bool weir_pool_group_has_successor(const struct weir_pool_group *group, uint8_t index)
+{
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		if (i != index && group->member[i].shard == group->member[index].shard &&
+		    group->member[i].state == WEIR_POOL_SYNCING)
+			return true;
+	}
+	return false;
+}
+
 bool weir_pool_group_is_whole(const struct weir_pool_group *group)
 {
 	return weir_pool_group_count(group, WEIR_POOL_SERVING) >= weir_pool_width(group->scheme);

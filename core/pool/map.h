@@ -358,6 +358,9 @@ bool weir_pool_map_may_serve(const struct weir_pool_map *map,
 bool weir_pool_map_may_restart(const struct weir_pool_map *map, uint16_t donor,
 			       uint64_t incarnation);
 
+/* Return: whether another member is SYNCING to take the shard of member @index. */
+bool weir_pool_group_has_successor(const struct weir_pool_group *group, uint8_t index);
+
 /* Return: whether a group has fewer SERVING members than are needed to read it. */
 bool weir_pool_group_is_lost(const struct weir_pool_group *group);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "core/pool/rebuild.h"
 
-#define NS_PER_MS 1000000ull
 #define DOUBLINGS_MAX 3u
 
 uint64_t weir_pool_rebuild_pause_ns(uint32_t lease_ms, uint32_t failures)
 {
-	return (lease_ms * NS_PER_MS / 2) << (failures < DOUBLINGS_MAX ? failures : DOUBLINGS_MAX);
+	uint32_t doublings = failures < DOUBLINGS_MAX ? failures : DOUBLINGS_MAX;
+
+	return (lease_ms * WEIR_NS_PER_MS / 2) << doublings;
 }
 
 /* Another donor's turn does not begin the wait again. */

@@ -3,12 +3,12 @@
 #include "core/link/call_table.h"
 
 void weir_borrow_init(struct weir_borrow *b, struct weir_extents *extents, uint64_t extent_bytes,
-		      uint64_t patience_ns)
+		      uint64_t timeout_ns)
 {
 	memset(b, 0, sizeof(*b));
 	b->extents = extents;
 	b->extent_bytes = extent_bytes;
-	b->patience_ns = patience_ns;
+	b->timeout_ns = timeout_ns;
 	b->phase = b->last = WEIR_BORROW_OVER;
 }
 
@@ -36,7 +36,7 @@ void weir_borrow_answered(struct weir_borrow *b, uint8_t donor, int rc, uint64_t
 		return;
 	d->ask_again_ns = now_ns;
 	if (rc != -EINTR) /* which concerns the caller, not the donor */
-		d->ask_again_ns += b->patience_ns;
+		d->ask_again_ns += b->timeout_ns;
 	if (state_of(b, donor) == WEIR_EXTENTS_DONOR_UP)
 		weir_extents_donor_slow(b->extents, donor);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whom a volume asks for memory, and when it gives memory back.
+ * Decides which donor a volume asks for memory, and when the volume gives memory back.
  *
- * The host runs rounds, regularly and after events: it takes a step, talks to the donor, and
+ * The host runs rounds, regularly and after events: it takes a step, sends it to the donor, and
  * reports the answer. A round has phases:
  *
  *	FORGET	memory at lost donors goes; nobody need be told
@@ -70,7 +70,7 @@ struct weir_borrow_donor {
  * struct weir_borrow - the loans of a volume
  * @extents: the volume
  * @extent_bytes: of the memory that one extent takes
- * @patience_ns: how long a request waits for a donor's answer
+ * @timeout_ns: how long a request waits for a donor's answer
  * @donor: the first @extents->nr_donors are used
  * @phase, @last: of the round under way
  * @next: the next donor in QUERY and REPLACE; 1 in RETRY: a donor has been asked
@@ -80,7 +80,7 @@ struct weir_borrow_donor {
 struct weir_borrow {
 	struct weir_extents *extents;
 	uint64_t extent_bytes;
-	uint64_t patience_ns;
+	uint64_t timeout_ns;
 	struct weir_borrow_donor donor[WEIR_EXTENTS_DONORS_MAX];
 	enum weir_borrow_phase phase, last;
 	uint8_t next;
@@ -92,10 +92,10 @@ struct weir_borrow {
  * @b: to be initialised
  * @extents: *kept*; initialised
  * @extent_bytes: at least 1
- * @patience_ns: of a request for memory
+ * @timeout_ns: of a request for memory
  */
 void weir_borrow_init(struct weir_borrow *b, struct weir_extents *extents, uint64_t extent_bytes,
-		      uint64_t patience_ns);
+		      uint64_t timeout_ns);
 
 /**
  * weir_borrow_session() - tell how the session of a donor is

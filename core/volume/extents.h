@@ -42,7 +42,7 @@
  * extent is filled from the disk. Until then the extent accepts no writes, so that no write
  * overtakes that copy.
  *
- * The host owns memory, requests and time. Which donor it asks for memory, and when, says borrow.h.
+ * The host owns memory, requests and time. borrow.h decides which donor the host asks for memory.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */

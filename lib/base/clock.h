@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#define WEIR_NS_PER_MS 1000000ull
-#define WEIR_NS_PER_S 1000000000ull
+#include "core/base/platform.h"
 
 static inline uint64_t weir_now_ns(void)
 {
