@@ -119,8 +119,8 @@ struct sharing_request sharing_note_request(const struct sharing *share)
 }
 
 /* Of mounts of a pool. */
-struct link_call *link_call(struct link *link, const void *message, size_t length, void *data,
-			    weir_reply_fn *fn, void *arg)
+int link_call(struct link *link, const void *message, size_t length, void *data, weir_reply_fn *fn,
+	      void *arg)
 {
 	(void)link;
 	(void)message;

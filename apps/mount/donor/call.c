@@ -151,7 +151,7 @@ int call_later(struct mount *m, const void *message, size_t length, uint64_t tim
 	       weir_reply_fn *fn, void *arg)
 {
 	if (m->is_pool)
-		return link_call(&m->link, message, length, NULL, fn, arg) ? 0 : -EIO;
+		return link_call(&m->link, message, length, NULL, fn, arg) ? -EIO : 0;
 	return weir_call_async(m->session, message, length, timeout_ns, fn, arg) ? -EIO : 0;
 }
 

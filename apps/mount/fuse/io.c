@@ -222,8 +222,8 @@ static void run_at_server(struct io *io)
 	transfer.offset = io->offset;
 	if (!io->length)
 		finish_io(io, 0);
-	else if (!link_call(&io->mount->link, &transfer, sizeof(transfer), io->buffer->data,
-			    transferred, io))
+	else if (link_call(&io->mount->link, &transfer, sizeof(transfer), io->buffer->data,
+			   transferred, io))
 		finish_io(io, -EIO);
 }
 

@@ -56,7 +56,7 @@ static bool fetch_last_byte(struct mount *m, uint64_t ino, uint64_t size, uint8_
 	struct last_byte last = { .is_there = false };
 
 	sem_init(&last.done, 0, 0);
-	if (link_call(&m->link, &transfer, sizeof(transfer), &last.byte, got_last_byte, &last)) {
+	if (!link_call(&m->link, &transfer, sizeof(transfer), &last.byte, got_last_byte, &last)) {
 		while (sem_wait(&last.done))
 			;
 		*byte = last.byte;

@@ -106,10 +106,10 @@ void link_stop(struct link *link);
  * @fn: called once; its status is 0, or -EIO if there is no server any more. An FS_READ's bytes are
  *	in @data then
  *
- * Context: any thread. Return: the call, valid until @fn, or NULL: out of memory.
+ * Context: any thread. @fn may run before this returns. Return: 0; -ENOMEM.
  */
-struct link_call *link_call(struct link *link, const void *message, size_t length, void *data,
-			    weir_reply_fn *fn, void *arg);
+int link_call(struct link *link, const void *message, size_t length, void *data, weir_reply_fn *fn,
+	      void *arg);
 
 /* link_call() for a caller that waits. @goes_on: as weir_call_while(). Return: also -ECANCELED. */
 int link_call_wait(struct link *link, const void *message, size_t length, void *reply,

@@ -68,18 +68,21 @@ static void give_slot(struct link *link, struct link_call *call)
 	call->slot = SLOT_NONE;
 }
 
-/* The call is over. Calls that wait for a slot may begin. */
-static void end_call(struct link_call *call, int status, const void *reply, size_t length)
+/* Lock held. The call is over, and from now on the caller's alone. Return: its callback. */
+static weir_reply_fn *take_call(struct link *link, struct link_call *call)
 {
-	struct link *link = call->link;
-	weir_reply_fn *fn;
-
-	pthread_mutex_lock(&link->lock);
 	TAILQ_REMOVE(&link->calls, call, entry);
 	if (call->staging && call->staging == link->staging)
 		give_slot(link, call);
-	fn = call->fn;
-	pthread_mutex_unlock(&link->lock);
+	return call->fn;
+}
+
+/* Of a call that was taken. Calls that wait for a slot may begin. */
+static void finish_call(struct link_call *call, weir_reply_fn *fn, int status, const void *reply,
+			size_t length)
+{
+	struct link *link = call->link;
+
 	if (fn)
 		fn(call->arg, status, reply, length);
 	if (status || !awaits_lock(call)) {
@@ -90,6 +93,17 @@ static void end_call(struct link_call *call, int status, const void *reply, size
 		pthread_mutex_unlock(&link->lock);
 	}
 	link_begin_calls(link);
+}
+
+static void end_call(struct link_call *call, int status, const void *reply, size_t length)
+{
+	struct link *link = call->link;
+	weir_reply_fn *fn;
+
+	pthread_mutex_lock(&link->lock);
+	fn = take_call(link, call);
+	pthread_mutex_unlock(&link->lock);
+	finish_call(call, fn, status, reply, length);
 }
 
 /* The outcome is unknown. The call begins again on another connection. */
@@ -271,21 +285,24 @@ void link_reset_calls(struct link *link)
 	}
 }
 
+/* Several threads may fail calls at once: each takes a call before another can see it. */
 void link_fail_calls(struct link *link)
 {
 	struct link_call *call;
+	weir_reply_fn *fn;
 
 	do {
+		fn = NULL;
 		pthread_mutex_lock(&link->lock);
 		TAILQ_FOREACH(call, &link->calls, entry) {
 			if (!call->has_begun)
 				break;
 		}
 		if (call)
-			call->has_begun = true;
+			fn = take_call(link, call);
 		pthread_mutex_unlock(&link->lock);
 		if (call)
-			end_call(call, -EIO, NULL, 0);
+			finish_call(call, fn, -EIO, NULL, 0);
 	} while (call);
 }
 
@@ -318,14 +335,14 @@ void link_free_calls(struct link *link)
 	}
 }
 
-struct link_call *link_call(struct link *link, const void *message, size_t length, void *data,
-			    weir_reply_fn *fn, void *arg)
+int link_call(struct link *link, const void *message, size_t length, void *data, weir_reply_fn *fn,
+	      void *arg)
 {
 	struct link_call *call = new_call(link, message, length, data, fn, arg), *late;
 	bool is_lost;
 
 	if (!call)
-		return NULL;
+		return -ENOMEM;
 	pthread_mutex_lock(&link->lock);
 	call->number = ++link->numbers;
 	TAILQ_INSERT_TAIL(&link->calls, call, entry);
@@ -341,7 +358,7 @@ struct link_call *link_call(struct link *link, const void *message, size_t lengt
 		link_fail_calls(link);
 	else
 		link_begin_calls(link);
-	return call;
+	return 0;
 }
 
 /* A caller that waits. It may give up, and then @call is freed without it. */
@@ -399,7 +416,7 @@ int link_call_wait(struct link *link, const void *message, size_t length, void *
 	bool is_done;
 
 	sem_init(&waiter.done, 0, 0);
-	if (!link_call(link, message, length, NULL, wake_waiter, &waiter)) {
+	if (link_call(link, message, length, NULL, wake_waiter, &waiter)) {
 		sem_destroy(&waiter.done);
 		return -ENOMEM;
 	}
