@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #define LOG_MAGIC 0x0067666cu /* "lfg" */
+#define SEARCH_BYTES (1u << 20) /* read at once */
 
 struct batch_head {
 	uint32_t magic, crc; /* CRC32C of head and batch, with 0 here */
@@ -53,7 +54,7 @@ int fsd_log_append(struct fsd_log *log, const struct fsd_bytes *batch)
 	return rc;
 }
 
-/* Reads pages from the log's end on. @bytes: receives the pages at the end */
+/* Reads pages from the log's end on. @bytes: receives the pages behind those that it has */
 static int read_pages(const struct fsd_log *log, struct fsd_bytes *bytes, size_t length)
 {
 	size_t had = bytes->length;
@@ -66,10 +67,52 @@ static int read_pages(const struct fsd_log *log, struct fsd_bytes *bytes, size_t
 	return log->disk->read(log->disk->arg, log->start + log->end + had, at + had, length);
 }
 
+static bool is_of_log(const struct fsd_log *log, const struct batch_head *head)
+{
+	return head->magic == LOG_MAGIC && head->salt == log->salt;
+}
+
 static bool is_next(const struct fsd_log *log, const struct batch_head *head)
 {
-	return head->magic == LOG_MAGIC && head->salt == log->salt && head->number == log->next &&
+	return is_of_log(log, head) && head->number == log->next &&
 	       head->length <= log->bytes - log->end - sizeof(*head);
+}
+
+/* Whether one of @length bytes of pages begins a batch after the next. */
+static bool has_later(const struct fsd_log *log, const uint8_t *pages, size_t length)
+{
+	struct batch_head head;
+
+	for (size_t at = 0; at < length; at += FSD_DISK_PAGE) {
+		memcpy(&head, pages + at, sizeof(head));
+		if (is_of_log(log, &head) && head.number > log->next)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The next batch is torn or damaged. A server begins a batch when the batch before is durable. So
+ * if there is a later batch, this one was whole, and its requests had their replies. Return:
+ * -ENODATA it was torn; -EIO it is damaged; -ENOMEM; or of the disk.
+ */
+static int find_reason(const struct fsd_log *log)
+{
+	uint64_t at = log->end, left = log->bytes - log->end;
+	uint8_t *pages = malloc(SEARCH_BYTES);
+	int rc = pages ? 0 : -ENOMEM;
+
+	while (!rc && left) {
+		size_t part = left < SEARCH_BYTES ? left : SEARCH_BYTES;
+
+		rc = log->disk->read(log->disk->arg, log->start + at, pages, part);
+		if (!rc && has_later(log, pages, part))
+			rc = -EIO;
+		at += part;
+		left -= part;
+	}
+	free(pages);
+	return rc ? rc : -ENODATA;
 }
 
 static size_t pages_of(const struct batch_head *head)
@@ -88,12 +131,15 @@ int fsd_log_read(struct fsd_log *log, struct fsd_bytes *batch)
 	rc = read_pages(log, &pages, FSD_DISK_PAGE);
 	if (!rc) {
 		memcpy(&head, pages.at, sizeof(head));
-		rc = is_next(log, &head) ? 0 : -ENODATA;
+		if (!is_of_log(log, &head))
+			rc = -ENODATA;
+		else if (!is_next(log, &head))
+			rc = find_reason(log);
 	}
 	if (!rc && pages_of(&head) > FSD_DISK_PAGE)
 		rc = read_pages(log, &pages, pages_of(&head) - FSD_DISK_PAGE);
 	if (!rc && sum(head, pages.at + sizeof(head)) != head.crc)
-		rc = -ENODATA;
+		rc = find_reason(log);
 	if (!rc && head.version != FSD_LOG_VERSION)
 		rc = -EPROTONOSUPPORT;
 	if (!rc) {

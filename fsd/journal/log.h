@@ -40,8 +40,8 @@ int fsd_log_append(struct fsd_log *log, const struct fsd_bytes *batch);
 
 /*
  * Reads the next batch. @batch: receives its bytes; the caller owes a fsd_bytes_free(). Return: 0;
- * -ENODATA no further batch is whole; -EPROTONOSUPPORT the next is of another version; -ENOMEM; or
- * of the disk.
+ * -ENODATA no further batch is whole; -EIO the next was whole once; -EPROTONOSUPPORT it is of
+ * another version; -ENOMEM; or of the disk.
  */
 int fsd_log_read(struct fsd_log *log, struct fsd_bytes *batch);
 

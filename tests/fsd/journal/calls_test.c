@@ -400,6 +400,43 @@ static void a_log_of_another_version_is_refused(void **state)
 	assert_int_equal(served_reopen(&served), -EPROTONOSUPPORT);
 }
 
+/* Damages a byte of batch @index of the log, each on a page of its own. */
+static void damage(unsigned int index)
+{
+	served.disk[LOG_AT + index * FSD_DISK_PAGE + (BATCH_AT - LOG_AT) + 1] ^= 1;
+}
+
+static void a_damaged_batch_is_no_end_of_the_log(void **state)
+{
+	uint64_t ino = make("f");
+
+	(void)state;
+	for (unsigned int i = 0; i < 5; i++)
+		change(ino, number + 1, 1);
+	damage(3);
+	assert_int_equal(served_reopen(&served), -EIO);
+	damage(3);
+	assert_int_equal(served_reopen(&served), 0);
+}
+
+/* A crash may leave the last batch so. */
+static void a_last_batch_that_is_torn_is_none(void **state)
+{
+	struct fsd_service_info info;
+	uint64_t ino = make("f");
+	unsigned int batches;
+
+	(void)state;
+	for (unsigned int i = 0; i < 5; i++)
+		change(ino, number + 1, 1);
+	fsd_service_info(served.service, &info);
+	batches = (unsigned int)info.batches;
+	damage(batches - 1);
+	assert_int_equal(served_reopen(&served), 0);
+	fsd_service_info(served.service, &info);
+	assert_int_equal(info.replayed, batches - 1);
+}
+
 /* Return: what loading two saved mounts of these clients returns. */
 static int load_two(uint64_t client, uint64_t other)
 {
@@ -471,6 +508,8 @@ int main(void)
 		TEST(a_checkpoint_has_room_for_all_replies_and_requests_for_locks),
 		TEST(a_server_that_finishes_leaves_no_log),
 		TEST(a_log_of_another_version_is_refused),
+		TEST(a_damaged_batch_is_no_end_of_the_log),
+		TEST(a_last_batch_that_is_torn_is_none),
 		cmocka_unit_test(two_mounts_of_one_client_are_refused),
 		TEST(a_mount_whose_first_call_is_refused_is_none),
 		TEST(one_mount_too_many_is_told_so_and_not_that_it_is_forgotten),
