@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The mounts of a server, and their calls until the mount has the reply. */
+/*
+ * The mounts of a server, and their calls until the mount has the reply.
+ *
+ * A mount owns its calls, and the server owns its mounts; a pointer is valid until the call or the
+ * mount is removed. Context of all: the server's thread.
+ */
 #ifndef WEIR_FSD_JOURNAL_CALLS_H
 #define WEIR_FSD_JOURNAL_CALLS_H
 
@@ -25,10 +30,10 @@ enum fsd_call_state {
  * struct fsd_call - a call
  * @entry: of the mount; @due: of the calls to answer
  * @mount: NULL: the mount has left
- * @to: where to reply; NULL: nowhere
+ * @to: the host's, for its reply(); NULL: there is no request, or it has its reply
  * @looks: changes nothing, and may run again
  * @awaits_lock: may take long: its reply is kept until the mount names it, however many calls later
- * @status: of moving bytes; set by the host
+ * @status: error of the last move of bytes; set by the host
  * @reply: @length bytes, once known
  * @room: bytes in a checkpoint, at most
  */
@@ -50,7 +55,7 @@ TAILQ_HEAD(fsd_call_list, fsd_call);
 /**
  * struct fsd_mount - a mount
  * @id: the mount's number
- * @answered: the replies of all calls below have arrived, but for those that await a lock
+ * @answered: the mount has the replies of all calls below, but for those that await a lock
  * @client: in the server; @client_id: its number there
  * @nr_calls: in @calls; @nr_waits: more that await a lock
  * @room: of all calls

@@ -439,7 +439,7 @@ int fsd_service_open(const struct fsd_service_host *host, uint32_t uid, uint32_t
 	return rc;
 }
 
-/* The mounts repeat calls without a reply. */
+/* Sends an empty reply to each open call, so that its mount repeats it elsewhere. */
 static void turn_away(struct fsd_service *s)
 {
 	struct fsd_mount *mount;
@@ -534,7 +534,7 @@ int fsd_service_finish(struct fsd_service *s)
 	return rc || !s->log.end ? rc : checkpoint(s);
 }
 
-static int count_waiting(const struct fsd_service *s)
+static int is_waiting(const struct fsd_service *s)
 {
 	return s->batch.length || !TAILQ_EMPTY(&s->calls.due);
 }
@@ -678,7 +678,7 @@ int fsd_service_leave(struct fsd_service *s, uint64_t id)
 		s->has_freed |= fsd_has_freed(s->fsd);
 		put_record(s, &record, NULL);
 	}
-	return count_waiting(s);
+	return is_waiting(s);
 }
 
 int fsd_service_request(struct fsd_service *s, void *to, const void *message, size_t length)
@@ -692,7 +692,7 @@ int fsd_service_request(struct fsd_service *s, void *to, const void *message, si
 		return rc;
 	if (length < sizeof(in)) {
 		refuse(s, to, -EPROTO);
-		return count_waiting(s);
+		return is_waiting(s);
 	}
 	memcpy(&in, message, sizeof(in));
 	message = (const uint8_t *)message + sizeof(in);
@@ -705,7 +705,7 @@ int fsd_service_request(struct fsd_service *s, void *to, const void *message, si
 		return rc;
 	call = admit(s, to, &in, message, record.length);
 	if (!call)
-		return count_waiting(s);
+		return is_waiting(s);
 	record.mount = in.mount;
 	record.number = in.number;
 	record.answered = call->mount->answered; /* calls that only look may have raised it */
@@ -715,7 +715,7 @@ int fsd_service_request(struct fsd_service *s, void *to, const void *message, si
 	record.status = status_of(call);
 	if (!call->looks)
 		put_record(s, &record, message);
-	return count_waiting(s);
+	return is_waiting(s);
 }
 
 void fsd_service_mounts(const struct fsd_service *s, void (*fn)(void *arg, uint64_t mount),

@@ -81,13 +81,17 @@ void fsd_service_close(struct fsd_service *service);
 
 /**
  * fsd_service_request() - a message of a mount
- * @to: for the reply
+ * @service: the server
+ * @to: the host's, for its reply(), which is called once: before this returns, in a later call of
+ *	this server, or in fsd_service_close(). If this returns an errno, it is not called: @to is
+ *	the caller's again
  * @message: a wire_fs_call, then a message of wire/fs.h; any bytes. An unknown mount gets
  *	-ENOTCONN, except for FS_MOUNT, which gets -ENFILE if there are too many. After a message of
  *	a mount's connection, the host passes on none of an earlier connection of that mount
+ * @length: bytes of @message
  *
- * Return: the number of requests that wait for fsd_service_commit(); or of the disk, if a batch had
- * to be committed first: then the server must be closed.
+ * Return: 1 if requests wait for fsd_service_commit(), 0 if none does; or an errno of the disk, if
+ *	a batch had to be committed first: then the server must be closed.
  */
 int fsd_service_request(struct fsd_service *service, void *to, const void *message,
 			size_t length);

@@ -43,7 +43,7 @@ TAILQ_HEAD(staging_conn_list, staging_conn);
  * @volume: where bytes move to and from
  * @lock: guards the connections
  * @conns: those with a region; @joined: how many there were so far
- * @moving: pieces under way, and one while settle waits; atomic
+ * @moving: pieces under way; atomic. The last piece stores @lost and the status of its call first
  * @lost: the volume has ended with this error; atomic
  * @settled: a futex that changes with the end of the last piece
  */
