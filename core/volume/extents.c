@@ -90,6 +90,7 @@ void weir_extents_found(struct weir_extents *v, uint32_t extent)
 	v->extent[extent].thin = false;
 	for (uint32_t i = 0; i < v->pages; i++)
 		v->extent[extent].sum[i] = WEIR_SUM_UNKNOWN;
+	weir_extents_resync_restart(v, extent);
 }
 
 uint8_t weir_extents_count_valid(const struct weir_extents *v, uint32_t extent)

@@ -178,6 +178,7 @@ struct weir_extents_local_copy {
  * @reserve: thin extents that keep their memory
  * @copy: the copy that fills a replica
  * @copied: pages copied so far
+ * @nr_wanted: extents that are wanted
  * @local: the copy to the local disk
  * @is_mapped: the host places replicas, by weir_extents_join() and weir_extents_leave(). A VALID
  *	replica becomes STALE only when it leaves, or when the host says that it missed a write
@@ -193,6 +194,7 @@ struct weir_extents {
 	uint32_t reserve;
 	struct weir_extents_resync copy;
 	uint64_t copied;
+	uint32_t nr_wanted;
 	struct weir_extents_local_copy local;
 	bool is_mapped;
 };
@@ -302,7 +304,11 @@ void weir_extents_trust(struct weir_extents *v, uint32_t extent, uint8_t slot);
 /* A live replica becomes STALE, whether or not it has missed a write. */
 void weir_extents_leave(struct weir_extents *v, uint32_t extent, uint8_t slot);
 
-/* The extent has data that this volume did not write: all pages become UNKNOWN. */
+/*
+ * The extent has data that this volume did not write: all pages become UNKNOWN. A copy that fills
+ * a replica of the extent begins again: its next source may differ from the last. No replica of
+ * the extent may have users.
+ */
 void weir_extents_found(struct weir_extents *v, uint32_t extent);
 
 /*
@@ -508,6 +514,9 @@ void weir_extents_local_next(struct weir_extents *v, struct weir_extents_copy_st
 
 /* @succeeded: the disk holds the pages, and their checksums matched. */
 void weir_extents_local_done(struct weir_extents *v, bool succeeded);
+
+/* Begins the copy of this extent again, if there is one. For the core's own use. */
+void weir_extents_resync_restart(struct weir_extents *v, uint32_t extent);
 
 /* A page has changed. For the core's own use. */
 void weir_extents_local_forget(struct weir_extents *v, uint32_t extent, uint32_t page);

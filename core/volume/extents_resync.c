@@ -39,9 +39,26 @@ static void open_window(struct weir_extents *v)
 	v->extent[copy->extent].phase ^= 1;
 }
 
+void weir_extents_resync_restart(struct weir_extents *v, uint32_t extent)
+{
+	if (v->copy.state == WEIR_RESYNC_IDLE || v->copy.extent != extent)
+		return;
+	weir_bug(v->copy.state != WEIR_RESYNC_DRAINING);
+	v->copy.page = 0;
+	open_window(v);
+}
+
 void weir_extents_want(struct weir_extents *v, uint32_t extent)
 {
+	v->nr_wanted += !v->extent[extent].is_wanted;
 	v->extent[extent].is_wanted = true;
+}
+
+/* An extent without a replica to fill. */
+static void stop_wanting(struct weir_extents *v, uint32_t extent)
+{
+	v->nr_wanted -= v->extent[extent].is_wanted;
+	v->extent[extent].is_wanted = false;
 }
 
 /*
@@ -55,8 +72,11 @@ static enum weir_extents_copy_op choose_extent(struct weir_extents *v)
 
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		const struct weir_extent *e = &v->extent[i];
+		uint8_t target = find_replica(v, i, WEIR_REPLICA_FILLING);
 
-		if (find_replica(v, i, WEIR_REPLICA_FILLING) == v->slots || !has_source(v, i))
+		if (target == v->slots)
+			stop_wanting(v, i);
+		if (target == v->slots || !has_source(v, i))
 			continue;
 		if (what == WEIR_EXTENTS_COPY_NOTHING)
 			what = WEIR_EXTENTS_COPY_WAIT;
@@ -64,12 +84,11 @@ static enum weir_extents_copy_op choose_extent(struct weir_extents *v)
 			continue; /* writes: of a copy that was aborted */
 		what = WEIR_EXTENTS_COPY_READ;
 		best = i;
-		if (e->is_wanted)
+		if (e->is_wanted || !v->nr_wanted)
 			break;
 	}
 	if (what != WEIR_EXTENTS_COPY_READ)
 		return what;
-	v->extent[best].is_wanted = false; /* who waits still asks again */
 	v->copy = (struct weir_extents_resync){
 		.extent = best, .target = find_replica(v, best, WEIR_REPLICA_FILLING)
 	};

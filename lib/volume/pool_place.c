@@ -358,9 +358,33 @@ static bool has_no_data(struct weir_volume *v)
 	return p->is_proven;
 }
 
+/* Whether a step of the resync is under way at a copy: it may end after a choice, and spoil it. */
+static bool has_users(const struct weir_volume *v, uint32_t extent)
+{
+	bool any = false;
+
+	for (uint8_t slot = 0; slot < v->core.slots; slot++)
+		any |= v->extents[extent].replica[slot].users > 0;
+	return any;
+}
+
+/* @found: the serving copies whose memory was there; 0: there is no data */
+static void trust(struct weir_volume *v, uint32_t extent, uint8_t found)
+{
+	if (found)
+		weir_extents_found(&v->core, extent);
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		if (!has_memory(v, extent, slot) || (found && !(found >> slot & 1)))
+			continue;
+		weir_extents_trust(&v->core, extent, slot);
+		if (found && !v->rebuild)
+			break;
+	}
+}
+
 /*
  * Without data, all copies are whole. Else one serving copy is the source of all others; a donor
- * leaves serving copies as they are, and trusts each.
+ * leaves serving copies as they are, and trusts each. Context: no request may use the extent yet.
  */
 static void choose_source(struct weir_volume *v, uint32_t extent)
 {
@@ -374,30 +398,31 @@ static void choose_source(struct weir_volume *v, uint32_t extent)
 	if (is_chosen || (!found && !has_no_data(v)))
 		return;
 	weir_volume_lock(v);
-	if (found)
-		weir_extents_found(&v->core, extent);
-	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
-		if (!has_memory(v, extent, slot) || (found && !(found >> slot & 1)))
-			continue;
-		weir_extents_trust(&v->core, extent, slot);
-		if (found && !v->rebuild)
-			break;
-	}
+	if (!has_users(v, extent))
+		trust(v, extent, found);
 	weir_volume_unlock(v);
 }
 
-/* Whether a copy that a later client may read is not whole. */
-static bool is_filling(struct weir_volume *v, uint32_t extent)
+/* Return: whether the member has all data of an extent. */
+static bool is_valid_at(struct weir_volume *v, uint32_t extent, const struct weir_pool_member *m)
 {
-	bool any = false;
+	uint8_t slot = slot_of(v, extent, m);
 
-	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
-		const struct weir_pool_member *m = member_at(v, extent, slot);
+	return slot < v->core.slots && v->extents[extent].replica[slot].state == WEIR_REPLICA_VALID;
+}
 
-		any |= v->extents[extent].replica[slot].state == WEIR_REPLICA_FILLING && m &&
-		       must_have(v, m);
+/* Whether all copies that a later client may read are there, and whole. */
+static bool are_whole(struct weir_volume *v, uint32_t extent)
+{
+	const struct weir_pool_group *group = group_of(v, extent);
+
+	for (uint8_t i = 0; i < group->nr_members; i++) {
+		const struct weir_pool_member *m = &group->member[i];
+
+		if (must_have(v, m) && !is_valid_at(v, extent, m))
+			return false;
 	}
-	return any;
+	return is_attached(v, extent);
 }
 
 bool weir_volume_pool_is_equal(struct weir_volume *v, uint32_t extent)
@@ -406,9 +431,7 @@ bool weir_volume_pool_is_equal(struct weir_volume *v, uint32_t extent)
 
 	if (p->equal[extent])
 		return true;
-	p->equal[extent] = !is_wanted(v, extent) ||
-			   (is_attached(v, extent) && weir_extents_count_valid(&v->core, extent) &&
-			    !is_filling(v, extent));
+	p->equal[extent] = !is_wanted(v, extent) || are_whole(v, extent);
 	p->nr_equal += p->equal[extent];
 	return p->equal[extent];
 }
@@ -502,14 +525,6 @@ static void trust_new(struct weir_volume *v, uint32_t extent)
 			weir_extents_trust(&v->core, extent, slot);
 	}
 	weir_volume_unlock(v);
-}
-
-/* Return: whether the member has all data of an extent. */
-static bool is_valid_at(struct weir_volume *v, uint32_t extent, const struct weir_pool_member *m)
-{
-	uint8_t slot = slot_of(v, extent, m);
-
-	return slot < v->core.slots && v->extents[extent].replica[slot].state == WEIR_REPLICA_VALID;
 }
 
 static void mark_syncing(struct weir_volume *v, uint16_t number)

@@ -352,6 +352,93 @@ static void a_leaving_replica_is_filled_no_further(void **state)
 	assert_int_equal(s.extents[0].replica[0].state, WEIR_REPLICA_STALE);
 }
 
+/* An extent of two chunks, as the host of a mapped volume sees it: three copies, one trusted. */
+struct mapped_fixture {
+	struct weir_extents v;
+	struct weir_extent extents[3];
+	uint32_t sum[3][2 * WEIR_EXTENTS_CHUNK_PAGES];
+};
+
+static void begin_mapped(struct mapped_fixture *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (uint32_t i = 0; i < 3; i++)
+		s->extents[i].sum = s->sum[i];
+	assert_int_equal(weir_extents_init(&s->v, s->extents, 3, 2 * WEIR_EXTENTS_CHUNK_PAGES, 3, 3),
+			 0);
+	s->v.is_mapped = true;
+	for (uint32_t i = 0; i < 3; i++) {
+		for (uint8_t slot = 0; slot < 3; slot++) {
+			weir_extents_donor_up(&s->v, slot);
+			weir_extents_join(&s->v, &(struct weir_extents_placement){ i, slot, slot });
+		}
+		weir_extents_found(&s->v, i);
+		weir_extents_trust(&s->v, i, 1);
+	}
+}
+
+static void expect_step(struct weir_extents *v, uint8_t what, uint32_t extent, uint8_t slot,
+			uint32_t page)
+{
+	struct weir_extents_copy_step step;
+
+	weir_extents_resync_next(v, &step);
+	assert_int_equal(step.what, what);
+	assert_int_equal(step.extent, extent);
+	assert_int_equal(step.slot, slot);
+	assert_int_equal(step.page, page);
+}
+
+/* Else the copy would be a mixture of two sources, which may differ. */
+static void a_copy_from_another_source_begins_again(void **state)
+{
+	struct mapped_fixture s;
+
+	(void)state;
+	begin_mapped(&s);
+	expect_step(&s.v, WEIR_EXTENTS_COPY_READ, 0, 1, 0);
+	weir_extents_resync_done(&s.v, true);
+	expect_step(&s.v, WEIR_EXTENTS_COPY_WRITE, 0, 0, 0);
+	weir_extents_resync_done(&s.v, true);
+	expect_step(&s.v, WEIR_EXTENTS_COPY_READ, 0, 1, WEIR_EXTENTS_CHUNK_PAGES);
+	weir_extents_leave(&s.v, 0, 1);
+	weir_extents_resync_done(&s.v, false);
+	weir_extents_found(&s.v, 0);
+	weir_extents_trust(&s.v, 0, 2);
+	expect_step(&s.v, WEIR_EXTENTS_COPY_READ, 0, 2, 0);
+}
+
+/* The first replica that is VALID is the source: 0, once it is filled from 1. */
+static void copy_all(struct weir_extents *v, uint32_t extent, uint8_t target)
+{
+	const uint8_t source = target == 0;
+
+	for (uint32_t page = 0; page < v->pages; page += WEIR_EXTENTS_CHUNK_PAGES) {
+		expect_step(v, WEIR_EXTENTS_COPY_READ, extent, source, page);
+		weir_extents_resync_done(v, true);
+		expect_step(v, WEIR_EXTENTS_COPY_WRITE, extent, target, page);
+		weir_extents_resync_done(v, true);
+	}
+}
+
+static void an_extent_that_is_wanted_gets_all_its_copies_first(void **state)
+{
+	struct mapped_fixture s;
+
+	(void)state;
+	begin_mapped(&s);
+	weir_extents_want(&s.v, 2);
+	weir_extents_want(&s.v, 2);
+	copy_all(&s.v, 2, 0);
+	copy_all(&s.v, 2, 2);
+	copy_all(&s.v, 0, 0);
+	weir_extents_want(&s.v, 1);
+	copy_all(&s.v, 1, 0);
+	copy_all(&s.v, 1, 2);
+	copy_all(&s.v, 0, 2);
+	assert_int_equal(weir_extents_count_valid(&s.v, 2), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -370,6 +457,8 @@ int main(void)
 		cmocka_unit_test(a_replica_stays_if_no_donor_has_room),
 		cmocka_unit_test(a_reclaiming_donor_loses_its_replica_alone),
 		cmocka_unit_test(a_leaving_replica_is_filled_no_further),
+		cmocka_unit_test(a_copy_from_another_source_begins_again),
+		cmocka_unit_test(an_extent_that_is_wanted_gets_all_its_copies_first),
 	};
 
 	return cmocka_run_group_tests_name("core volume", tests, NULL, NULL);
