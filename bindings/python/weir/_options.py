@@ -12,6 +12,11 @@ from weir.key import Key
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _MODES = {"bitmap": "WEIR_EXCHANGE_BITMAP", "imm": "WEIR_EXCHANGE_IMM"}
+_ENCRYPTIONS = {
+    "default": "WEIR_ENCRYPTION_DEFAULT",
+    "auto": "WEIR_ENCRYPTION_AUTO",
+    "required": "WEIR_ENCRYPTION_REQUIRED",
+}
 _MEMORIES = {"host": "WEIR_EXCHANGE_HOST", "cuda": "WEIR_EXCHANGE_CUDA"}
 
 
@@ -62,6 +67,7 @@ class Options(TypedDict, total=False):
     pool_bytes: int
     exchanges: int
     unordered: bool
+    encryption: str
 
 
 def options_of(
@@ -79,12 +85,17 @@ def options_of(
     pool_bytes: int = 0,
     exchanges: int = 0,
     unordered: bool = False,
+    encryption: str = "default",
 ) -> tuple[Any, Any]:
     """The options in C, and the objects that must stay alive during their use."""
     if mode not in _MODES:
         raise ValueError(f"mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}")
     if memory not in _MEMORIES:
         raise ValueError(f"memory {memory!r}: it is one of {', '.join(map(repr, _MEMORIES))}")
+    if encryption not in _ENCRYPTIONS:
+        raise ValueError(
+            f"encryption {encryption!r}: it is one of {', '.join(map(repr, _ENCRYPTIONS))}"
+        )
     options = ffi.new("struct weir_exchange_options *")
     options.size = ffi.sizeof(options[0])
     name = ffi.NULL if device is None else ffi.new("char[]", device.encode())
@@ -99,6 +110,7 @@ def options_of(
     options.memory, options.gpu = getattr(lib, _MEMORIES[memory]), gpu
     options.pool_bytes, options.exchanges = pool_bytes, exchanges
     options.unordered = unordered
+    options.encryption = getattr(lib, _ENCRYPTIONS[encryption])
     options.goes_on = goes_on
     return options, (key, name)
 

@@ -3,8 +3,9 @@
 
 weir/exchange.h describes the protocol. Timeouts are in seconds; None waits without limit. A wait
 that times out raises TimeoutError, and the next call continues the operation. A lost connection
-raises ConnectionResetError. Any thread may call, and a waiting thread does not block others. But
-only one thread at a time puts a message, and only one gets a message.
+raises ConnectionResetError; a peer that has closed, OSError with errno.ENOTCONN. Any thread may
+call, and a waiting thread does not block others. But only one thread at a time puts a message, and
+only one gets a message.
 """
 from __future__ import annotations
 
