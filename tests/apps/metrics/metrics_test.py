@@ -332,8 +332,9 @@ class Host(Programs):
                              donor.metrics, small.metrics, self.host, mover=perf)
         events = names_of("session", "completion_events_total completion_queue_arms_total "
                           "sleeps_total registered_requests_total split_requests_total "
-                          "window_bytes window_max_bytes")
-        with self.perf(donor, "-l", "event", "-m", "dyn", "-s", "64K", "--fragment", "4K") as perf:
+                          "window_bytes window_max_bytes window_work_requests")
+        with self.perf(donor, "-l", "event", "-m", "dyn", "-s", "64K", "--fragment", "4K",
+                       "--window-wrs", "64") as perf:
             self.until_moved(events, self.host, mover=perf)
         unloading = names_of("session", "unloadable_writes_total hot_writes_total "
                              "recently_written_pages unloaded_writes_total")
