@@ -13,10 +13,12 @@ enum {
 	PROBES = 8, /* places that one destination may have */
 	QUESTIONS_MAX = 7, /* without an answer: no softnic, or none any more; at first 1.9 s */
 	DOUBLINGS_MAX = 5, /* of FIRST_WAIT_NS */
+	ANSWERS_MAX = 4096, /* in ANSWERS_NS: anybody may ask, and an answer takes a lock */
 };
 
 #define FIRST_WAIT_NS 20000000ull /* after the first question */
 #define RENEW_NS 1000000000ull
+#define ANSWERS_NS 1000000000ull
 
 /*
  * A destination. Before an answer, or after a refusal, it is no softnic.
@@ -31,6 +33,8 @@ struct neighbor {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static struct neighbor neighbors[NEIGHBORS]; /* under lock; port 0: free */
+static uint64_t answers_since_ns; /* under lock: begin of the period in which */
+static uint32_t answers; /* so many answers went out */
 
 static bool is_at(const struct neighbor *n, const struct udp_address *at)
 {
@@ -173,6 +177,22 @@ static void take_answer(const struct udp_address *from, uint64_t nonce)
 	pthread_mutex_unlock(&lock);
 }
 
+static bool may_answer(void)
+{
+	uint64_t now_ns = softnic_loop_now_ns();
+	bool may;
+
+	pthread_mutex_lock(&lock);
+	if (now_ns - answers_since_ns >= ANSWERS_NS) {
+		answers_since_ns = now_ns;
+		answers = 0;
+	}
+	may = answers < ANSWERS_MAX;
+	answers += may;
+	pthread_mutex_unlock(&lock);
+	return may;
+}
+
 /* @size: without the ICRC */
 static void answer(const struct udp_packet *packet, const struct question *q, size_t size)
 {
@@ -200,9 +220,9 @@ void neighbor_take(const struct udp_packet *packet)
 	if (packet->was_passed_on || !udp_port_is_softnic(packet->from.port) ||
 	    size > ROCE_PACKET_MAX || !question_decode(&q, packet->bytes))
 		return;
-	if (q.kind != ANSWER)
+	if (q.kind != ANSWER && may_answer())
 		answer(packet, &q, size);
-	else if (packet->to.port == udp.port)
+	else if (q.kind == ANSWER && packet->to.port == udp.port)
 		take_answer(&packet->from, q.nonce);
 }
 

@@ -282,7 +282,7 @@ static bool next_event(struct probe *p, uint64_t deadline_ns, struct probe_event
 			return true;
 		if (n > 0 && take_answer(p, e))
 			return true;
-		if (n <= 0 && now_ns() >= deadline_ns)
+		if (now_ns() >= deadline_ns)
 			return false;
 	}
 }
