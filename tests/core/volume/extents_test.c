@@ -364,8 +364,8 @@ static void begin_mapped(struct mapped_fixture *s)
 	memset(s, 0, sizeof(*s));
 	for (uint32_t i = 0; i < 3; i++)
 		s->extents[i].sum = s->sum[i];
-	assert_int_equal(weir_extents_init(&s->v, s->extents, 3, 2 * WEIR_EXTENTS_CHUNK_PAGES, 3, 3),
-			 0);
+	assert_int_equal(
+		weir_extents_init(&s->v, s->extents, 3, 2 * WEIR_EXTENTS_CHUNK_PAGES, 3, 3), 0);
 	s->v.is_mapped = true;
 	for (uint32_t i = 0; i < 3; i++) {
 		for (uint8_t slot = 0; slot < 3; slot++) {
