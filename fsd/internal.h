@@ -49,6 +49,7 @@ struct fsd_inode {
 	uint64_t epoch; /* of the map; incremented when extents are freed */
 	/* end of the blocks that fallocate(2) reserved, possibly past the size */
 	uint64_t kept_end;
+	bool is_ahead; /* empty, and holds the blocks of fsd_file_fill_ahead() */
 	union {
 		struct fsd_map map; /* regular file */
 		struct fsd_dir dir;
@@ -99,6 +100,7 @@ struct fsd {
 	struct fsd_hashtable inodes, names;
 	struct fsd_inode *root;
 	uint64_t next_ino, next_client;
+	uint32_t nr_ahead; /* inodes that are ahead */
 	/* of the donor's own memory, for everything except file data */
 	uint64_t meta_bytes, meta_bytes_max;
 	struct fsd_client_list clients;

@@ -135,14 +135,14 @@ static int put_map(struct fsd_request *r, struct fsd_inode *inode, uint64_t offs
 
 /*
  * The map of a file that has just been opened. An empty file gets its first blocks if its client is
- * about to write. Without memory at hand the client asks again when it writes.
+ * about to write. Without ample memory at hand the client asks again when it writes.
  */
 static void put_first_map(struct fsd_request *r, struct fsd_inode *inode, bool writes)
 {
 	uint64_t end = inode->size > FS_FIRST_BYTES ? inode->size : FS_FIRST_BYTES;
 
 	if (!inode->size && writes)
-		(void)fsd_file_fill(r->fsd, inode, 0, FS_FIRST_BYTES);
+		fsd_file_fill_ahead(r->fsd, inode);
 	put_map(r, inode, 0, end);
 }
 

@@ -25,7 +25,7 @@
  *
  * FS_ALLOC may leave extents beyond the end of a file, ahead of a writer. So may FS_MAKE and
  * FS_OPEN that are asked for the map of an empty file to write: FS_FIRST_BYTES, if the donor has
- * them ready. The last opener's release frees them, unless FS_FALLOCATE created them.
+ * memory in plenty. The last opener's release frees them, unless FS_FALLOCATE created them.
  *
  * Compound replies: an operation on names replies the attributes of each inode that it changed, so
  * that no client needs to ask afterwards. Attributes of an inode that is gone are zeroes but for

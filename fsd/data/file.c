@@ -8,6 +8,9 @@
 #include "fsd/handle.h"
 #include "fsd/inode.h"
 
+#define AHEAD_MAX 64 /* files that hold blocks which nobody may ever write */
+#define AHEAD_SHARE 16 /* such blocks take at most this fraction of the free memory */
+
 static uint64_t block_start(uint64_t offset)
 {
 	return offset / FS_BLOCK * FS_BLOCK;
@@ -57,6 +60,12 @@ static void zero(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint6
 	}
 }
 
+static void end_ahead(struct fsd *fsd, struct fsd_inode *inode)
+{
+	fsd->nr_ahead -= inode->is_ahead;
+	inode->is_ahead = false;
+}
+
 /*
  * Frees the extents of a range of whole blocks. @size: the file's size after a truncation, else
  * UINT64_MAX. A truncation within a block frees nothing, but map holders must learn of it.
@@ -67,6 +76,7 @@ static int free_range(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, 
 	struct fsd_freed *freed;
 	int rc;
 
+	end_ahead(fsd, inode);
 	if (start >= end || !inode->map.nr)
 		return 0;
 	freed = calloc(1, sizeof(*freed));
@@ -109,6 +119,7 @@ void fsd_file_grow(struct fsd *fsd, struct fsd_inode *inode, uint64_t size)
 
 	if (size <= inode->size)
 		return;
+	end_ahead(fsd, inode);
 	if (fsd_moves_data(fsd))
 		zero(fsd, inode, inode->size, size < end ? size : end);
 	inode->size = size;
@@ -202,6 +213,15 @@ int fsd_file_fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uin
 	return fill(fsd, inode, offset, length, false);
 }
 
+void fsd_file_fill_ahead(struct fsd *fsd, struct fsd_inode *inode)
+{
+	if (inode->map.nr || fsd->nr_ahead == AHEAD_MAX ||
+	    fsd->space.free / AHEAD_SHARE < (fsd->nr_ahead + 1ull) * FS_FIRST_BYTES)
+		return;
+	inode->is_ahead = !fsd_file_fill(fsd, inode, 0, FS_FIRST_BYTES);
+	fsd->nr_ahead += inode->is_ahead;
+}
+
 int fsd_file_fill_raw(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t length)
 {
 	return fill(fsd, inode, offset, length, true);
@@ -289,6 +309,7 @@ void fsd_file_free(struct fsd *fsd, struct fsd_inode *inode)
 	struct fsd_freed *freed;
 	struct wire_fs_extent e;
 
+	end_ahead(fsd, inode);
 	if (inode->map.nr && (freed = calloc(1, sizeof(*freed)))) {
 		freed->map = inode->map;
 		fsd_space_give_dirty(&fsd->space, freed);

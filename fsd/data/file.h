@@ -29,6 +29,12 @@ int fsd_file_fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uin
  */
 int fsd_file_fill_raw(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t length);
 
+/*
+ * Allocates the first FS_FIRST_BYTES of an empty file, if few files hold such blocks and free
+ * memory covers them many times: otherwise files that nobody writes would keep it from a writer.
+ */
+void fsd_file_fill_ahead(struct fsd *fsd, struct fsd_inode *inode);
+
 /* Whether the block of @offset is a hole. */
 bool fsd_file_is_hole(const struct fsd_inode *inode, uint64_t offset);
 

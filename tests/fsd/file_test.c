@@ -5,6 +5,7 @@
 #include <linux/falloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <cmocka.h>
@@ -641,9 +642,11 @@ static void a_truncating_client_returns_its_own_map(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* Creates a file that @a has open, with its map. */
+/* Creates a file that @a has open, with its map, when the donor has memory at hand. */
 static uint64_t new_file_with_map(const char *name)
 {
+	while (fsd_has_work(host.fsd))
+		fsd_work(host.fsd);
 	assert_int_equal(do_make(&a, FS_ROOT, name, S_IFREG | 0600, FS_MAKE_OPEN | FS_MAKE_MAP,
 				 NULL), 0);
 	return attr(&a).ino;
@@ -679,6 +682,52 @@ static void a_full_donor_makes_files_without_blocks(void **state)
 	ino = new_file_with_map("f");
 	assert_int_equal(map_after(&a, 2).extents, 0);
 	assert_int_equal(do_alloc(&a, ino, 0, 1), -ENOSPC);
+}
+
+static void an_open_waits_for_no_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(host.nr_chunks, 0);
+	assert_int_equal(do_make(&a, FS_ROOT, "f", S_IFREG | 0600, FS_MAKE_OPEN | FS_MAKE_MAP,
+				 NULL), 0);
+	assert_int_equal(map_after(&a, 2).extents, 0);
+	assert_int_equal(host.nr_chunks, 0);
+}
+
+/* Opens @number files. Return: how many of them got blocks. */
+static unsigned int open_files(const char *prefix, unsigned int number)
+{
+	unsigned int filled = 0;
+	char name[16];
+
+	for (unsigned int i = 0; i < number; i++) {
+		snprintf(name, sizeof(name), "%s%u", prefix, i);
+		new_file_with_map(name);
+		filled += map_after(&a, 2).extents > 0;
+	}
+	return filled;
+}
+
+/* Otherwise opens of files that nobody writes could keep the memory from a writer. */
+static void opens_hold_few_blocks_that_nobody_wrote(void **state)
+{
+	uint64_t first;
+
+	(void)state;
+	start_over(BLOCKS(16384), BLOCKS(16384));
+	first = new_file_with_map("first");
+	assert_int_equal(open_files("a", 100), 63);
+	assert_int_equal(do_close(&a, first, 1), 0);
+	assert_int_equal(open_files("b", 10), 1);
+}
+
+static void a_donor_that_is_nearly_full_fills_nothing_ahead(void **state)
+{
+	(void)state;
+	assert_int_equal(do_alloc(&a, new_file("big"), 0, VOLUME - 2 * FS_FIRST_BYTES), 0);
+	new_file_with_map("f");
+	assert_int_equal(map_after(&a, 2).extents, 0);
+	assert_int_equal(do_alloc(&a, new_file("g"), 0, 2 * FS_FIRST_BYTES), 0);
 }
 
 static void a_close_commits_and_frees_what_is_left(void **state)
@@ -766,6 +815,9 @@ int main(void)
 		TEST(a_truncating_client_returns_its_own_map),
 		TEST(an_open_brings_the_map),
 		TEST(a_full_donor_makes_files_without_blocks),
+		TEST(an_open_waits_for_no_memory),
+		TEST(opens_hold_few_blocks_that_nobody_wrote),
+		TEST(a_donor_that_is_nearly_full_fills_nothing_ahead),
 		TEST(a_close_commits_and_frees_what_is_left),
 		TEST(the_close_of_an_unlinked_file_ends_it),
 		TEST(a_trim_spares_the_blocks_of_another_writer),
