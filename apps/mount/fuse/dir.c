@@ -19,7 +19,7 @@ struct dir {
 	unsigned long changes; /* mount.changes before the call to the donor */
 	unsigned int phase; /* of the reply */
 	struct names_ticket ticket; /* of the listing */
-	bool whole; /* each reply of the listing was learned, from the first name on */
+	bool whole; /* each reply of the listing has been learned, from the first name on */
 	size_t at; /* of the next entry in reply */
 	struct donor_reply reply;
 };
@@ -90,9 +90,11 @@ static void learn_names(struct mount *m, fuse_ino_t ino, struct dir *dir)
 
 	if (!inode)
 		return;
+	dir->whole = dir->whole && dir->phase != SHARING_NO_PHASE;
 	for (; peek_entry(dir, &entry, name, &bytes); dir->at += bytes)
-		if (!is_dots(name))
-			names_learn(inode, dir->ticket, dir->phase, name, entry.attr.ino);
+		if (!is_dots(name) &&
+		    !names_learn(inode, dir->ticket, dir->phase, name, entry.attr.ino))
+			dir->whole = false;
 	if (dir->at == begin && dir->whole)
 		names_learn_all(inode, dir->ticket, dir->phase);
 	dir->at = begin;

@@ -81,6 +81,7 @@ static void drop_names(struct names *names, struct inode *dir)
 		remove_name(names, LIST_FIRST(&dir->names.names));
 	dir->names.complete = false;
 	dir->names.misses = 0;
+	dir->names.changes++; /* a listing under way does not know all names any more */
 }
 
 /* Knowledge of an earlier phase is worth nothing. */
@@ -92,26 +93,27 @@ static void begin_phase(struct names *names, struct inode *dir, unsigned int pha
 	dir->names.phase = phase;
 }
 
-/* Without memory nothing is known of the directory. */
-static void add_name(struct names *names, struct inode *dir, const char *text, uint64_t ino)
+/* Without memory nothing is known of the directory. Return: whether the name is. */
+static bool add_name(struct names *names, struct inode *dir, const char *text, uint64_t ino)
 {
 	struct known_name *name = find_name(names, dir, text);
 
 	if (name) {
 		name->ino = ino;
-		return;
+		return true;
 	}
 	if (names->table.nr < NAMES_MAX)
 		name = malloc(sizeof(*name) + strlen(text) + 1);
 	if (!name) {
 		drop_names(names, dir);
-		return;
+		return false;
 	}
 	name->dir = dir;
 	name->ino = ino;
 	strcpy(name->text, text);
 	LIST_INSERT_HEAD(&dir->names.names, name, of_dir);
 	fsd_hashtable_add(&names->table, &name->link, hash(names, dir, text));
+	return true;
 }
 
 enum names_answer names_find(struct inode *dir, const char *text, uint64_t *ino)
@@ -137,39 +139,38 @@ enum names_answer names_find(struct inode *dir, const char *text, uint64_t *ino)
 
 struct names_ticket names_note_question(struct inode *dir)
 {
+	const unsigned int phase = atomic_load(&dir->mount->share.phase);
 	struct names *names = lock(dir);
-	const struct names_ticket ticket = { !dir->names.changing, dir->names.changes };
+	struct names_ticket ticket;
 
+	begin_phase(names, dir, phase);
+	ticket = (struct names_ticket){ !dir->names.changing, dir->names.changes };
 	pthread_mutex_unlock(&names->lock);
 	return ticket;
 }
 
-/* Whether the reply is as new as what is known. Begins the reply's phase. */
-static bool is_news(struct names *names, struct inode *dir, struct names_ticket ticket,
-		    unsigned int phase)
+/* Whether the reply is as new as what is known, and of the phase in which the question began. */
+static bool is_news(const struct inode *dir, struct names_ticket ticket, unsigned int phase)
 {
-	if (!ticket.valid || ticket.changes != dir->names.changes ||
-	    !sharing_knows(&dir->mount->share, phase))
-		return false;
-	begin_phase(names, dir, phase);
-	return true;
+	return ticket.valid && ticket.changes == dir->names.changes && phase == dir->names.phase &&
+	       sharing_knows(&dir->mount->share, phase);
 }
 
-void names_learn(struct inode *dir, struct names_ticket ticket, unsigned int phase,
+bool names_learn(struct inode *dir, struct names_ticket ticket, unsigned int phase,
 		 const char *name, uint64_t ino)
 {
 	struct names *names = lock(dir);
+	const bool learned = is_news(dir, ticket, phase) && add_name(names, dir, name, ino);
 
-	if (is_news(names, dir, ticket, phase))
-		add_name(names, dir, name, ino);
 	pthread_mutex_unlock(&names->lock);
+	return learned;
 }
 
 void names_learn_all(struct inode *dir, struct names_ticket ticket, unsigned int phase)
 {
 	struct names *names = lock(dir);
 
-	if (is_news(names, dir, ticket, phase))
+	if (is_news(dir, ticket, phase))
 		dir->names.complete = true;
 	pthread_mutex_unlock(&names->lock);
 }

@@ -32,7 +32,7 @@ struct known_dir {
 	unsigned int phase; /* of the knowledge; see sharing.h */
 	bool complete; /* there are no other names */
 	unsigned int changing; /* changes under way */
-	unsigned int changes; /* changes begun and ended */
+	unsigned int changes; /* changes begun and ended, and times that all was forgotten */
 	uint32_t misses; /* names asked for that were not there */
 };
 
@@ -57,9 +57,13 @@ struct names_ticket {
 	unsigned int changes;
 };
 
+/* Forgets what is known from an earlier phase. */
 struct names_ticket names_note_question(struct inode *dir);
-/* Learns from the reply, in @phase: a name, or that all were told. */
-void names_learn(struct inode *dir, struct names_ticket ticket, unsigned int phase,
+/*
+ * Learns from the reply, in @phase: a name, or that all were told since the question. Return:
+ * whether the name is known now; if not, the listing does not tell all names.
+ */
+bool names_learn(struct inode *dir, struct names_ticket ticket, unsigned int phase,
 		 const char *name, uint64_t ino);
 void names_learn_all(struct inode *dir, struct names_ticket ticket, unsigned int phase);
 /*

@@ -15,12 +15,15 @@
 
 static struct mount m;
 static struct inode dir, other;
-static unsigned int phase_now;
 
 bool sharing_knows(const struct sharing *share, unsigned int phase)
 {
-	(void)share;
-	return phase == phase_now;
+	return phase == atomic_load(&share->phase);
+}
+
+static void begin_phase(unsigned int phase)
+{
+	atomic_store(&m.share.phase, phase);
 }
 
 static int setup(void **state)
@@ -28,7 +31,7 @@ static int setup(void **state)
 	(void)state;
 	dir = (struct inode){ .mount = &m, .ino = 5 };
 	other = (struct inode){ .mount = &m, .ino = 6 };
-	phase_now = PHASE;
+	begin_phase(PHASE);
 	return names_init(&m.names);
 }
 
@@ -138,9 +141,9 @@ static void knowledge_ends_with_its_phase(void **state)
 	(void)state;
 	names_begin_empty(&dir, PHASE);
 	names_learn(&dir, names_note_question(&dir), PHASE, "a", 7);
-	phase_now = SHARING_NO_PHASE;
+	begin_phase(SHARING_NO_PHASE);
 	assert_int_equal(ask(&dir, "a"), -1);
-	phase_now = PHASE + 2;
+	begin_phase(PHASE + 2);
 	assert_int_equal(ask(&dir, "a"), -1);
 	ticket = names_note_question(&dir);
 	names_learn(&dir, ticket, PHASE, "c", 9); /* a late reply */
@@ -159,6 +162,46 @@ static void a_change_of_an_unknown_phase_forgets(void **state)
 	names_end_change(&dir);
 	assert_int_equal(ask(&dir, "a"), -1);
 	assert_int_equal(ask(&dir, "b"), -1);
+}
+
+static void a_listing_across_phases_does_not_tell_all_names(void **state)
+{
+	const struct names_ticket ticket = names_note_question(&dir);
+
+	(void)state;
+	names_learn(&dir, ticket, PHASE, "a", 7);
+	begin_phase(PHASE + 2); /* as sharing_forget() does */
+	names_learn(&dir, ticket, PHASE + 2, "b", 8);
+	names_learn_all(&dir, ticket, PHASE + 2);
+	assert_int_equal(ask(&dir, "a"), -1);
+	assert_int_equal(ask(&dir, "c"), -1);
+}
+
+static void what_is_forgotten_in_mid_listing_is_not_absent(void **state)
+{
+	const struct names_ticket ticket = names_note_question(&dir);
+
+	(void)state;
+	names_learn(&dir, ticket, PHASE, "a", 7);
+	names_drop(&dir);
+	names_learn(&dir, ticket, PHASE, "b", 8);
+	names_learn_all(&dir, ticket, PHASE);
+	assert_int_equal(ask(&dir, "a"), -1);
+}
+
+/* More names than the mount keeps, that is, 2^19. */
+static void too_many_names_are_unknown_not_absent(void **state)
+{
+	const struct names_ticket ticket = names_note_question(&dir);
+	char name[16];
+
+	(void)state;
+	for (unsigned int i = 0; i < (1u << 19) + 5; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		names_learn(&dir, ticket, PHASE, name, i + 1);
+	}
+	names_learn_all(&dir, ticket, PHASE);
+	assert_int_equal(ask(&dir, "1"), -1);
 }
 
 static void many_misses_are_worth_a_listing(void **state)
@@ -208,6 +251,9 @@ int main(void)
 		TEST(a_reply_that_a_change_overtook_says_nothing),
 		TEST(knowledge_ends_with_its_phase),
 		TEST(a_change_of_an_unknown_phase_forgets),
+		TEST(a_listing_across_phases_does_not_tell_all_names),
+		TEST(what_is_forgotten_in_mid_listing_is_not_absent),
+		TEST(too_many_names_are_unknown_not_absent),
 		TEST(many_misses_are_worth_a_listing),
 		TEST(many_names_are_found),
 	};
