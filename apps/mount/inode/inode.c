@@ -19,7 +19,7 @@ int inodes_init(struct inodes *inodes)
 static void free_inode(struct inode *inode)
 {
 	map_forget(&inode->map);
-	if (S_ISDIR(inode->attr.mode))
+	if (!LIST_EMPTY(&inode->names.names)) /* whatever the donor now says that it is */
 		names_drop(inode);
 	pthread_mutex_destroy(&inode->lock);
 	free(inode);
