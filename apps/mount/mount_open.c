@@ -20,6 +20,7 @@
 #include "apps/mount/fuse/privilege.h"
 
 #define READ_AHEAD_KB "4096"
+#define OWED_MS 20 /* between attempts to send what is owed */
 
 void mount_log(const struct mount *m, int priority, const char *format, ...)
 {
@@ -254,14 +255,16 @@ void mount_wait(struct mount *m)
 		{ .fd = m->deferred.fd, .events = POLLIN },
 		{ .fd = m->share.fd, .events = POLLIN },
 	};
+	bool owes = false;
 
 	ending_signals(&set);
 	fds[2] = (struct pollfd){ .fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN };
 	while (!fds[2].revents && atomic_load(&m->loop.running) >= atomic_load(&m->loop.threads)) {
-		if (poll(fds, 3, -1) < 0)
+		if (poll(fds, 3, owes ? OWED_MS : -1) < 0)
 			continue;
 		deferred_queue_run(&m->deferred);
 		sharing_answer(m);
+		owes = inodes_pay(m);
 	}
 	close(fds[2].fd);
 }

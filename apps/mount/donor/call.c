@@ -112,6 +112,7 @@ int call(struct mount *m, struct donor_message *q, struct donor_reply *reply, si
 	int rc = call_wait(m, q->req, q->bytes, q->length, reply);
 
 	q->phase = SHARING_NO_PHASE;
+	q->is_late = rc == -ETIMEDOUT;
 	if (!rc && reply->length >= sizeof(reply->head)) {
 		sharing_note_reply(&m->share, request, reply->head.shared);
 		if (!reply->head.shared && request.phase % 2 == 0)

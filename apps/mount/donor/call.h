@@ -19,6 +19,7 @@ struct donor_message {
 	size_t length;
 	fuse_req_t req; /* may be interrupted; or NULL */
 	unsigned int phase; /* in which the reply was true, or SHARING_NO_PHASE; see sharing.h */
+	bool is_late; /* no reply came in time */
 	union {
 		struct wire_fs_head head;
 		char bytes[WEIR_MESSAGE_MAX];

@@ -5,8 +5,8 @@
  * A program's writes reach the donor's memory at once. Their new size and times reach the donor
  * only with FS_COMMIT: at close, at fsync, and before calls that depend on them. Until then the
  * inode is *dirty*, and the local attributes are newer than the donor's. While this client is
- * alone, attributes set on an open file are deferred to FS_COMMIT, too, and a close does not wait:
- * FS_CLOSE takes the changes along.
+ * alone, attributes set on an open file are deferred to FS_COMMIT, too. close(2) waits for the
+ * commit, so that the program hears of an error. FS_CLOSE takes along what changes afterwards.
  *
  * While this client is alone, attributes that it has learned are current, because each operation
  * replies the attributes that it changed.
@@ -36,6 +36,9 @@ struct inode {
 	struct inode *next; /* in its bucket; under the inodes' lock */
 	struct inode *next_commit; /* list of inodes_commit_ahead() */
 	uint64_t refs; /* lookups by the kernel, and uses; under the inodes' lock */
+	struct inode *next_owing; /* list of inode_owe(), which has a reference; under the same */
+	bool is_owing; /* in that list; under the same */
+	unsigned int owed_closes; /* under the same */
 
 	pthread_mutex_t lock; /* guards the fields below */
 	/* the donor's as of attr.change, except for fields in @set or @sent */
@@ -49,7 +52,8 @@ struct inode {
 	uint32_t sent; /* ... and of changes sent by a commit in progress */
 	bool posix_locks; /* locks were taken: close must drop them */
 	bool xattrs; /* an attribute was set: ignore FS_ATTR_PLAIN in replies in flight */
-	unsigned int committing; /* FS_COMMITs and FS_SETATTRs in flight */
+	unsigned int committing; /* FS_COMMITs, FS_SETATTRs and FS_CLOSEs in flight */
+	bool frees_blocks; /* one of them does, so attr.blocks is not current */
 	unsigned int opens;
 	int error; /* of a commit without a waiter, for the next fsync or close */
 	uint64_t pages; /* the attr.change for which the kernel's pages are valid */
@@ -73,10 +77,12 @@ struct inode {
 };
 
 struct inodes {
-	pthread_mutex_t lock; /* guards this struct, and next and refs of each inode */
+	pthread_mutex_t lock; /* guards this struct, and refs and the lists of each inode */
 	struct inode **bucket;
 	size_t buckets; /* a power of two */
 	size_t nr;
+	struct inode *owing;
+	bool is_paying; /* inodes_pay() runs, and then looks again */
 };
 
 int inodes_init(struct inodes *inodes);
@@ -133,10 +139,20 @@ int inode_commit(struct inode *inode, struct fuse_req *req);
 void inode_commit_ahead(struct inode *inode);
 /* The same, and waits only if other clients could see the file. */
 int inode_flush(struct inode *inode);
-/* For close(2): commits only if other clients could see the file. Else inode_close() does. */
+/*
+ * For close(2): inode_commit(). But while this client is alone, a donor that does not answer in
+ * time is no error: nobody else looks at the file, and the main thread commits again.
+ */
 int inode_flush_last(struct inode *inode);
 /* Gives up one open at the donor, with the changes not sent yet. Does not wait. */
 void inode_close(struct inode *inode);
+/*
+ * Notes that @closes and the changes of @inode are still to be sent: the main thread will. Needs no
+ * memory and never blocks.
+ */
+void inode_owe(struct inode *inode, unsigned int closes);
+/* Sends what is owed. Context: the main thread. Return: whether something is owed still. */
+bool inodes_pay(struct mount *m);
 /* Commits all inodes without waiting. Context: the main thread. */
 void inodes_commit_ahead(struct mount *m);
 /* Commits all dirty inodes. No other thread uses the inodes any more. */

@@ -21,7 +21,7 @@ bool inode_is_current(struct inode *inode)
 	bool current;
 
 	pthread_mutex_lock(&inode->lock);
-	current = sharing_knows(&inode->mount->share, inode->known);
+	current = !inode->frees_blocks && sharing_knows(&inode->mount->share, inode->known);
 	pthread_mutex_unlock(&inode->lock);
 	return current;
 }
@@ -247,8 +247,10 @@ static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit, bo
 			commit->size = inode->end;
 			inode->sent |= FS_SET_SIZE;
 		}
-		if (closes)
+		if (closes) {
 			commit->head.op = FS_CLOSE;
+			inode->frees_blocks |= has_blocks_ahead(inode);
+		}
 		inode->sent |= inode->set;
 		inode->set = 0;
 		inode->dirty = false;
@@ -263,6 +265,7 @@ static void commit_end(struct inode *inode, const struct wire_fs_attr *attr)
 	pthread_mutex_lock(&inode->lock);
 	if (!--inode->committing) {
 		inode->sent = 0;
+		inode->frees_blocks = false;
 		if (!inode->dirty)
 			inode->end = 0;
 	}
@@ -302,8 +305,8 @@ static int take_earlier_error(struct inode *inode)
 }
 
 /*
- * A donor that has not answered may have the commit or not. Sending it again does no harm,
- * and avoids a spurious error at the next close.
+ * The donor may have the commit or not, if it has not answered. Sending it again does no harm, and
+ * avoids a spurious error at the next close.
  */
 static void commit_again_later(struct inode *inode)
 {
@@ -313,25 +316,37 @@ static void commit_again_later(struct inode *inode)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-int inode_commit(struct inode *inode, struct fuse_req *req)
+/* @late: receives whether the donor did not answer in time: the changes are still to be sent. */
+static int commit_and_wait(struct inode *inode, struct fuse_req *req, bool *late)
 {
 	struct donor_message q;
 	struct wire_fs_setattr *commit =
 		call_begin(&q, FS_COMMIT, inode->ino, sizeof(*commit), req);
 	struct wire_fs_attr attr;
-	int earlier, rc = 0;
+	int rc = 0;
 
+	*late = false;
 	if (commit_begin(inode, commit, false)) {
 		rc = call_attr(inode->mount, &q, &attr);
-		if (rc == -EINTR)
+		*late = q.is_late;
+		if (rc == -EINTR || *late)
 			commit_again_later(inode);
 		commit_end(inode, rc ? NULL : &attr);
 	} else if (is_committing(inode)) {
 		/* A call after the commit in flight is answered after the commit. */
 		call_begin(&q, FS_GETATTR, inode->ino, sizeof(struct wire_fs_head), req);
 		rc = call_attr(inode->mount, &q, &attr);
+		*late = q.is_late;
 	}
-	earlier = take_earlier_error(inode);
+	return rc;
+}
+
+int inode_commit(struct inode *inode, struct fuse_req *req)
+{
+	bool late;
+	int rc = commit_and_wait(inode, req, &late);
+	int earlier = take_earlier_error(inode);
+
 	return rc ? rc : earlier;
 }
 
@@ -357,42 +372,51 @@ static void commit_answered(void *arg, int status, const void *reply, size_t len
 	else
 		commit_failed(inode, status);
 	commit_end(inode, status ? NULL : &attr);
+	if (late)
+		inode_owe(inode, 0);
 	inode_put(inode, 1);
 	mount_end(m);
 }
 
-/* Ends with a commit_end(). */
-static void send_commit(struct inode *inode, const struct wire_fs_setattr *commit)
+/* Ends with a commit_end(). Return: 0, or -EIO: not sent, and still to be committed. */
+static int send_commit(struct inode *inode, const struct wire_fs_setattr *commit)
 {
 	struct mount *m = inode->mount;
 
 	mount_begin(m);
 	inode_ref(inode);
-	if (call_later(m, commit, sizeof(*commit), call_timeout_ns(m), commit_answered, inode)) {
+	if (!call_later(m, commit, sizeof(*commit), call_timeout_ns(m), commit_answered, inode))
+		return 0;
+	if (atomic_load(&m->is_down))
 		commit_failed(inode, -EIO);
-		commit_end(inode, NULL);
-		inode_put(inode, 1);
-		mount_end(m);
-	}
+	else
+		commit_again_later(inode);
+	commit_end(inode, NULL);
+	inode_put(inode, 1);
+	mount_end(m);
+	return -EIO;
 }
 
 void inode_commit_ahead(struct inode *inode)
 {
 	struct wire_fs_setattr commit;
 
-	if (commit_begin(inode, &commit, false))
-		send_commit(inode, &commit);
+	if (commit_begin(inode, &commit, false) && send_commit(inode, &commit))
+		inode_owe(inode, 0);
 }
 
 void inode_close(struct inode *inode)
 {
 	const struct wire_fs_head release = { .op = FS_RELEASE, .ino = inode->ino };
 	struct wire_fs_setattr close;
+	int rc;
 
 	if (commit_begin(inode, &close, true))
-		send_commit(inode, &close);
+		rc = send_commit(inode, &close);
 	else
-		call_without_reply(inode->mount, &release, sizeof(release));
+		rc = call_without_reply(inode->mount, &release, sizeof(release));
+	if (rc)
+		inode_owe(inode, 1);
 }
 
 int inode_flush(struct inode *inode)
@@ -405,7 +429,13 @@ int inode_flush(struct inode *inode)
 
 int inode_flush_last(struct inode *inode)
 {
-	if (atomic_load(&inode->mount->share.shared))
-		return inode_commit(inode, NULL);
-	return take_earlier_error(inode);
+	bool late;
+	int rc = commit_and_wait(inode, NULL, &late);
+	int earlier = take_earlier_error(inode);
+
+	if (late && !atomic_load(&inode->mount->share.shared)) {
+		inode_owe(inode, 0);
+		rc = 0;
+	}
+	return rc ? rc : earlier;
 }

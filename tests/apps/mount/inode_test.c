@@ -15,11 +15,78 @@
 static struct mount m;
 static const struct mount_options options;
 
+/* ---- the session ---- */
+
+static int refusal; /* of each call without a waiter: not sent */
+static int outcome; /* of each call that is sent: the session's, or ... */
+static int status; /* ... the donor's */
+static unsigned int calls;
+static struct wire_fs_setattr sent; /* the last call */
+static int replied; /* to the kernel */
+
+int __wrap_weir_call_async(struct weir_session *session, const void *message, size_t length,
+			   uint64_t timeout_ns, weir_reply_fn *fn, void *arg);
+int __wrap_weir_call_while(struct weir_session *session, const void *message, size_t length,
+			   void *reply, size_t room, size_t *reply_length,
+			   bool (*goes_on)(void *arg), void *arg);
+void __wrap_op_reply(fuse_req_t req, int rc);
+
+static size_t answer(const void *message, size_t length, void *reply)
+{
+	const struct wire_fs_reply head = { .status = status };
+	struct wire_fs_attr attr = { .ino = 5, .mode = S_IFREG, .change = 2 };
+
+	calls++;
+	memset(&sent, 0, sizeof(sent));
+	memcpy(&sent, message, length < sizeof(sent) ? length : sizeof(sent));
+	attr.size = sent.size;
+	memcpy(reply, &head, sizeof(head));
+	memcpy((char *)reply + sizeof(head), &attr, sizeof(attr));
+	return sizeof(head) + sizeof(attr);
+}
+
+int __wrap_weir_call_async(struct weir_session *session, const void *message, size_t length,
+			   uint64_t timeout_ns, weir_reply_fn *fn, void *arg)
+{
+	char reply[sizeof(struct wire_fs_reply) + sizeof(struct wire_fs_attr)];
+
+	(void)session;
+	(void)timeout_ns;
+	if (refusal)
+		return refusal;
+	length = answer(message, length, reply);
+	fn(arg, outcome, reply, outcome ? 0 : length);
+	return 0;
+}
+
+int __wrap_weir_call_while(struct weir_session *session, const void *message, size_t length,
+			   void *reply, size_t room, size_t *reply_length,
+			   bool (*goes_on)(void *arg), void *arg)
+{
+	(void)session;
+	(void)room;
+	(void)goes_on;
+	(void)arg;
+	*reply_length = answer(message, length, reply);
+	return outcome;
+}
+
+void __wrap_op_reply(fuse_req_t req, int rc)
+{
+	(void)req;
+	replied = rc;
+}
+
+/* ---- tests ---- */
+
 static int setup(void **state)
 {
 	(void)state;
 	memset(&m, 0, sizeof(m));
 	m.options = &options;
+	atomic_store(&m.share.alone_ns, UINT64_MAX);
+	refusal = outcome = status = 0;
+	calls = 0;
 	assert_int_equal(names_init(&m.names), 0);
 	assert_int_equal(deferred_queue_init(&m.deferred), 0);
 	return inodes_init(&m.inodes);
@@ -49,11 +116,164 @@ static void names_end_with_their_directory_whatever_the_donor_says_of_it(void **
 	struct inode *dir = add_inode(S_IFDIR, 1);
 
 	(void)state;
-	atomic_store(&m.share.alone_ns, UINT64_MAX);
 	assert_true(names_learn(dir, names_note_question(dir), 0, "a", 7));
 	assert_ptr_equal(add_inode(S_IFREG, 2), dir);
 	inode_put(dir, 2);
 	assert_int_equal(m.names.table.nr, 0);
+}
+
+/* A file that the kernel has open, and to which @bytes were written. */
+static struct inode *open_file(uint64_t bytes)
+{
+	struct inode *inode = add_inode(S_IFREG, 1);
+
+	inode->opens = 1;
+	if (bytes)
+		inode_wrote(inode, bytes, bytes);
+	return inode;
+}
+
+static void close_for_good(struct inode *inode)
+{
+	inode_close(inode);
+	inode_put(inode, 1);
+}
+
+static void check_sent(unsigned int number, enum wire_fs_op op, uint64_t size)
+{
+	assert_int_equal(calls, number);
+	assert_int_equal(sent.head.op, op);
+	assert_int_equal(sent.size, size);
+}
+
+static void a_close_tells_of_the_error_of_its_commit(void **state)
+{
+	struct inode *inode = open_file(100);
+	struct fuse_file_info fi = { .fh = (uintptr_t)inode };
+
+	(void)state;
+	status = -ENOSPC;
+	op_flush(NULL, inode->ino, &fi);
+	assert_int_equal(replied, -ENOSPC);
+	check_sent(1, FS_COMMIT, 100);
+	status = 0;
+	op_flush(NULL, inode->ino, &fi);
+	assert_int_equal(replied, 0);
+	assert_int_equal(calls, 1);
+	inode_put(inode, 1);
+}
+
+/* The kernel forgets the inode meanwhile. */
+static void a_close_that_cannot_be_sent_is_repeated(uint64_t bytes, enum wire_fs_op op)
+{
+	static const int reasons[] = { -EAGAIN, -ENOMEM };
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct inode *inode = open_file(bytes);
+
+		calls = 0;
+		refusal = reasons[i];
+		close_for_good(inode);
+		assert_true(inodes_pay(&m));
+		assert_int_equal(calls, 0);
+		refusal = 0;
+		assert_false(inodes_pay(&m));
+		check_sent(1, op, bytes);
+		assert_int_equal(m.inodes.nr, 0);
+		assert_int_equal(m.in_flight, 0);
+	}
+}
+
+static void the_close_of_a_written_file_is_not_lost(void **state)
+{
+	(void)state;
+	a_close_that_cannot_be_sent_is_repeated(100, FS_CLOSE);
+}
+
+static void the_close_of_a_file_only_read_is_not_lost(void **state)
+{
+	(void)state;
+	a_close_that_cannot_be_sent_is_repeated(0, FS_RELEASE);
+}
+
+static void each_of_several_closes_is_sent(void **state)
+{
+	struct inode *inode = open_file(0);
+
+	(void)state;
+	refusal = -EAGAIN;
+	inode_close(inode);
+	close_for_good(inode);
+	refusal = 0;
+	assert_false(inodes_pay(&m));
+	check_sent(2, FS_RELEASE, 0);
+}
+
+static void a_size_that_cannot_be_sent_is_sent_later(void **state)
+{
+	struct inode *inode = open_file(100);
+
+	(void)state;
+	refusal = -EAGAIN;
+	inode_commit_ahead(inode);
+	inode_put(inode, 1);
+	refusal = 0;
+	assert_false(inodes_pay(&m));
+	check_sent(1, FS_COMMIT, 100);
+	assert_int_equal(m.inodes.nr, 0);
+}
+
+static void a_close_without_an_answer_is_committed_again(void **state)
+{
+	(void)state;
+	outcome = -ETIMEDOUT;
+	close_for_good(open_file(100));
+	check_sent(1, FS_CLOSE, 100);
+	assert_true(inodes_pay(&m));
+	check_sent(2, FS_COMMIT, 100); /* the donor may have closed it */
+	outcome = 0;
+	assert_false(inodes_pay(&m));
+	check_sent(3, FS_COMMIT, 100);
+	assert_int_equal(m.inodes.nr, 0);
+}
+
+static void a_close_while_the_donor_sleeps_is_committed_later(void **state)
+{
+	struct inode *inode = open_file(100);
+	struct fuse_file_info fi = { .fh = (uintptr_t)inode };
+
+	(void)state;
+	outcome = -ETIMEDOUT;
+	op_flush(NULL, inode->ino, &fi);
+	assert_int_equal(replied, 0);
+	inode_put(inode, 1);
+	outcome = 0;
+	assert_false(inodes_pay(&m));
+	check_sent(2, FS_COMMIT, 100);
+	assert_int_equal(m.inodes.nr, 0);
+}
+
+static void beside_others_a_close_without_an_answer_fails(void **state)
+{
+	struct inode *inode = open_file(100);
+	struct fuse_file_info fi = { .fh = (uintptr_t)inode };
+
+	(void)state;
+	outcome = -ETIMEDOUT;
+	atomic_store(&m.share.shared, true);
+	op_flush(NULL, inode->ino, &fi);
+	assert_int_equal(replied, -EIO);
+	inode_put(inode, 1);
+}
+
+static void nothing_is_owed_to_a_donor_that_is_gone(void **state)
+{
+	(void)state;
+	atomic_store(&m.is_down, true);
+	refusal = -ENOTCONN;
+	close_for_good(open_file(100));
+	assert_false(inodes_pay(&m));
+	assert_int_equal(m.inodes.nr, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -62,6 +282,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(names_end_with_their_directory_whatever_the_donor_says_of_it),
+		TEST(a_close_tells_of_the_error_of_its_commit),
+		TEST(the_close_of_a_written_file_is_not_lost),
+		TEST(the_close_of_a_file_only_read_is_not_lost),
+		TEST(each_of_several_closes_is_sent),
+		TEST(a_size_that_cannot_be_sent_is_sent_later),
+		TEST(a_close_without_an_answer_is_committed_again),
+		TEST(a_close_while_the_donor_sleeps_is_committed_later),
+		TEST(beside_others_a_close_without_an_answer_fails),
+		TEST(nothing_is_owed_to_a_donor_that_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
