@@ -212,8 +212,9 @@ void inode_put(struct inode *inode, uint64_t lookups)
 	(void)lookups;
 }
 
-void entry_fill(struct inode *inode, struct fuse_entry_param *entry)
+void entry_fill(struct inode *inode, struct fuse_entry_param *entry, unsigned int phase)
 {
+	(void)phase;
 	entry->ino = inode->attr.ino;
 	attr_stat(&inode->attr, &entry->attr);
 }

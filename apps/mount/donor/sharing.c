@@ -87,17 +87,29 @@ void sharing_answer(struct mount *m)
 		sharing_warned(m);
 }
 
-double sharing_cache_seconds(const struct sharing *share)
+static double seconds_alone(const struct sharing *share)
 {
 	const uint64_t now_ns = weir_now_ns(), alone_ns = atomic_load(&share->alone_ns);
 
 	return atomic_load(&share->shared) || alone_ns < now_ns ? 0.0 : (alone_ns - now_ns) / 1e9;
 }
 
+bool sharing_is_alone(const struct sharing *share)
+{
+	return seconds_alone(share) > 0;
+}
+
+/* Reads the phase last: one that has ended meanwhile has been followed by others' changes. */
+double sharing_cache_seconds(const struct sharing *share, unsigned int phase)
+{
+	const double seconds = seconds_alone(share);
+
+	return phase % 2 == 0 && phase == atomic_load(&share->phase) ? seconds : 0.0;
+}
+
 bool sharing_knows(const struct sharing *share, unsigned int phase)
 {
-	return phase % 2 == 0 && phase == atomic_load(&share->phase) &&
-	       sharing_cache_seconds(share) > 0;
+	return sharing_cache_seconds(share, phase) > 0;
 }
 
 void sharing_forget(struct sharing *share)

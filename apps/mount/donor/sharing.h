@@ -55,7 +55,13 @@ bool sharing_knows(const struct sharing *share, unsigned int phase);
 /* Nobody knows what the donor did with a call: forgets all knowledge. */
 void sharing_forget(struct sharing *share);
 
-/* How long the kernel may cache a reply sent now; 0 while clients share. */
-double sharing_cache_seconds(const struct sharing *share);
+/* Whether no other client has mounted. */
+bool sharing_is_alone(const struct sharing *share);
+
+/*
+ * How long the kernel may cache what this client learned in @phase: 0 while clients share, and if
+ * others may have changed it since.
+ */
+double sharing_cache_seconds(const struct sharing *share, unsigned int phase);
 
 #endif

@@ -4,7 +4,8 @@
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/privilege.h"
 
-static void reply_attr(fuse_req_t req, struct inode *inode, int rc)
+/* @phase: in which the attributes were true */
+static void reply_attr(fuse_req_t req, struct inode *inode, int rc, unsigned int phase)
 {
 	struct stat st;
 
@@ -13,7 +14,7 @@ static void reply_attr(fuse_req_t req, struct inode *inode, int rc)
 		return;
 	}
 	inode_stat(inode, &st);
-	fuse_reply_attr(req, &st, sharing_cache_seconds(&mount_of(req)->share));
+	fuse_reply_attr(req, &st, sharing_cache_seconds(&mount_of(req)->share, phase));
 }
 
 /*
@@ -38,6 +39,7 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct inode *inode = op_inode(req, ino);
 	struct donor_message q;
 	struct wire_fs_attr attr;
+	unsigned int phase = atomic_load(&m->share.phase);
 	int rc = 0;
 
 	(void)fi;
@@ -47,12 +49,13 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		inode_commit_ahead(inode);
 		call_begin(&q, FS_GETATTR, ino, sizeof(struct wire_fs_head), req);
 		rc = call_attr(m, &q, &attr);
+		phase = q.phase;
 		if (!rc)
 			inode_learn(inode, &attr, q.phase);
 		else if (rc == -ESTALE)
 			rc = removed_directory(inode);
 	}
-	reply_attr(req, inode, rc);
+	reply_attr(req, inode, rc, phase);
 	inode_put(inode, 1);
 }
 
@@ -123,6 +126,6 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	rc = inode_set(inode, &q);
 	if (cuts)
 		inode_leave(inode);
-	reply_attr(req, inode, rc);
+	reply_attr(req, inode, rc, q.phase);
 	inode_put(inode, 1);
 }

@@ -182,7 +182,7 @@ static size_t add_entry_plus(fuse_req_t req, char *page, size_t size,
 		inode = inode_add(mount_of(req), &entry->attr, phase);
 		if (!inode)
 			return 0;
-		entry_fill(inode, &param);
+		entry_fill(inode, &param, phase);
 	}
 	return fuse_add_direntry_plus(req, page, size, name, &param, (off_t)entry->cookie);
 }

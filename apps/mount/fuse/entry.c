@@ -7,9 +7,9 @@
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/ops.h"
 
-void entry_fill(struct inode *inode, struct fuse_entry_param *entry)
+void entry_fill(struct inode *inode, struct fuse_entry_param *entry, unsigned int phase)
 {
-	double seconds = sharing_cache_seconds(&inode->mount->share);
+	double seconds = sharing_cache_seconds(&inode->mount->share, phase);
 
 	*entry = (struct fuse_entry_param){
 		.ino = inode->ino,
@@ -53,15 +53,15 @@ static void reply_entry(fuse_req_t req, int rc, const struct wire_fs_attr *attr,
 	}
 	if (is_new && S_ISDIR(attr->mode))
 		names_begin_empty(inode, phase);
-	entry_fill(inode, &entry);
+	entry_fill(inode, &entry, phase);
 	if (fuse_reply_entry(req, &entry))
 		inode_put(inode, 1);
 }
 
-/* The absence of a name may be cached, too. */
-static void reply_absent(fuse_req_t req)
+/* The absence of a name, seen in @phase, may be cached, too. */
+static void reply_absent(fuse_req_t req, unsigned int phase)
 {
-	const double seconds = sharing_cache_seconds(&mount_of(req)->share);
+	const double seconds = sharing_cache_seconds(&mount_of(req)->share, phase);
 	const struct fuse_entry_param none = { .entry_timeout = seconds };
 
 	if (seconds > 0)
@@ -73,13 +73,14 @@ static void reply_absent(fuse_req_t req)
 /* Replies from what is known. Return: false if the donor must be asked. */
 static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name)
 {
+	const unsigned int phase = atomic_load(&dir->mount->share.phase);
 	struct fuse_entry_param entry;
 	struct inode *inode;
 	uint64_t ino;
 
 	switch (names_find(dir, name, &ino)) {
 	case NAMES_ABSENT:
-		reply_absent(req);
+		reply_absent(req, phase);
 		return true;
 	case NAMES_PRESENT:
 		inode = inode_get(mount_of(req), ino);
@@ -92,7 +93,7 @@ static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name)
 			inode_put(inode, 1);
 		return false;
 	}
-	entry_fill(inode, &entry); /* the reference is the kernel's from now on */
+	entry_fill(inode, &entry, phase); /* the reference is the kernel's from now on */
 	if (fuse_reply_entry(req, &entry))
 		inode_put(inode, 1);
 	return true;
@@ -112,14 +113,14 @@ static void lookup_there(fuse_req_t req, struct inode *dir, const char *name)
 		rc = call_attr(m, &q, &attr);
 	if (!rc)
 		names_learn(dir, ticket, q.phase, name, attr.ino);
-	if (rc == -ENOENT && sharing_cache_seconds(&m->share) > 0) {
-		inode_attr(dir, &of_dir);
-		if (names_count_miss(dir, of_dir.size))
-			dir_list_names(m, dir->ino);
-		reply_absent(req);
+	if (rc != -ENOENT) {
+		reply_entry(req, rc, &attr, q.phase, false);
 		return;
 	}
-	reply_entry(req, rc, &attr, q.phase, false);
+	reply_absent(req, q.phase);
+	inode_attr(dir, &of_dir);
+	if (sharing_knows(&m->share, q.phase) && names_count_miss(dir, of_dir.size))
+		dir_list_names(m, dir->ino);
 }
 
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)

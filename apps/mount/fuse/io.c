@@ -77,7 +77,7 @@ static enum io_step begin_io(struct io *io)
 	struct inode *inode = io->inode;
 	uint64_t end = io->offset + io->length;
 
-	if (inode->map_unused && !(sharing_cache_seconds(&io->mount->share) > 0))
+	if (inode->map_unused && !sharing_is_alone(&io->mount->share))
 		map_forget(&inode->map);
 	inode->map_unused = false;
 	if (io->write) {

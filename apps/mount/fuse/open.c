@@ -62,7 +62,7 @@ static void close_file(struct inode *inode)
 
 /* Return: 0, or an errno for the program. */
 static int create_file(fuse_req_t req, struct inode *dir, const char *name, mode_t mode,
-		       struct fuse_file_info *fi, struct inode **inode)
+		       struct fuse_file_info *fi, struct inode **inode, unsigned int *phase)
 {
 	struct mount *m = dir->mount;
 	struct donor_message q;
@@ -78,6 +78,7 @@ static int create_file(fuse_req_t req, struct inode *dir, const char *name, mode
 	if (!rc)
 		rc = entry_change(m, &q, &reply, attrs, 2);
 	entry_added(dir, rc, q.phase, name, attrs[0].ino);
+	*phase = q.phase;
 	if (rc)
 		return rc;
 	*inode = inode_add(m, &attrs[0], q.phase);
@@ -93,17 +94,18 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 {
 	struct inode *dir = op_inode(req, parent), *inode;
 	struct fuse_entry_param entry;
+	unsigned int phase;
 	int rc;
 
 	if (!dir)
 		return;
-	rc = create_file(req, dir, name, mode, fi, &inode);
+	rc = create_file(req, dir, name, mode, fi, &inode, &phase);
 	inode_put(dir, 1);
 	if (rc) {
 		op_reply(req, rc);
 		return;
 	}
-	entry_fill(inode, &entry);
+	entry_fill(inode, &entry, phase);
 	if (fuse_reply_create(req, &entry, fi)) {
 		close_file(inode);
 		inode_put(inode, 1);

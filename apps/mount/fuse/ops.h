@@ -24,8 +24,11 @@ struct inode *op_inode(fuse_req_t req, fuse_ino_t ino);
 /* Replies 0 or an error. */
 void op_reply(fuse_req_t req, int rc);
 
-/* entry.c. Fills in what the kernel learns about an inode; counts as a lookup. */
-void entry_fill(struct inode *inode, struct fuse_entry_param *entry);
+/*
+ * entry.c. Fills in what the kernel learns about an inode; counts as a lookup. @phase: in which the
+ * name and the attributes were true.
+ */
+void entry_fill(struct inode *inode, struct fuse_entry_param *entry, unsigned int phase);
 /*
  * Sends a change of names and learns the attributes of the @nr inodes that it changed. Return: 0 or
  * an errno for the program.

@@ -160,7 +160,8 @@ void inodes_commit(struct mount *m);
 
 /**
  * inode_set() - set attributes
- * @q: an FS_SETATTR; if it sets the size, the caller holds the gate alone
+ * @q: an FS_SETATTR; if it sets the size, the caller holds the gate alone. Its phase becomes that
+ *	of the attributes
  *
  * Return: 0, or an errno for the program.
  */

@@ -33,9 +33,10 @@ static void apply_attr(struct inode *inode, const struct wire_fs_setattr *set)
 
 /*
  * Sets attributes locally if those that the inode has are current. Returns false if the donor must
- * be asked. @send: the change must be sent at once.
+ * be asked. @send: the change must be sent at once. @phase: receives that of the attributes.
  */
-static bool set_here(struct inode *inode, const struct wire_fs_setattr *set, bool *send)
+static bool set_here(struct inode *inode, const struct wire_fs_setattr *set, bool *send,
+		     unsigned int *phase)
 {
 	struct mount *m = inode->mount;
 	bool here;
@@ -44,6 +45,7 @@ static bool set_here(struct inode *inode, const struct wire_fs_setattr *set, boo
 	here = !(set->mask & FS_SET_SIZE) && sharing_knows(&m->share, inode->known);
 	if (here) {
 		apply_attr(inode, set);
+		*phase = inode->known;
 		atomic_fetch_add(&m->changes, 1);
 		*send = !inode->dirty;
 	}
@@ -77,7 +79,7 @@ int inode_set(struct inode *inode, struct donor_message *q)
 	const struct wire_fs_setattr *set = (const struct wire_fs_setattr *)q->bytes;
 	bool send = false;
 
-	if (!set_here(inode, set, &send))
+	if (!set_here(inode, set, &send, &q->phase))
 		return set_there(inode, q, set->mask);
 	return send ? inode_flush(inode) : 0;
 }

@@ -23,6 +23,9 @@ static int status; /* ... the donor's */
 static unsigned int calls;
 static struct wire_fs_setattr sent; /* the last call */
 static int replied; /* to the kernel */
+static double cached; /* seconds that the kernel may keep the reply */
+static unsigned int calls_before; /* calls when the kernel had its reply */
+static bool is_overtaken; /* others change things between a reply and its use */
 
 int __wrap_weir_call_async(struct weir_session *session, const void *message, size_t length,
 			   uint64_t timeout_ns, weir_reply_fn *fn, void *arg);
@@ -30,6 +33,10 @@ int __wrap_weir_call_while(struct weir_session *session, const void *message, si
 			   void *reply, size_t room, size_t *reply_length,
 			   bool (*goes_on)(void *arg), void *arg);
 void __wrap_op_reply(fuse_req_t req, int rc);
+void *__wrap_fuse_req_userdata(fuse_req_t req);
+const struct fuse_ctx *__wrap_fuse_req_ctx(fuse_req_t req);
+int __wrap_fuse_reply_attr(fuse_req_t req, const struct stat *attr, double seconds);
+int __wrap_fuse_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry);
 
 static size_t answer(const void *message, size_t length, void *reply)
 {
@@ -68,6 +75,8 @@ int __wrap_weir_call_while(struct weir_session *session, const void *message, si
 	(void)goes_on;
 	(void)arg;
 	*reply_length = answer(message, length, reply);
+	if (is_overtaken)
+		sharing_forget(&m.share); /* another client came and went */
 	return outcome;
 }
 
@@ -75,6 +84,37 @@ void __wrap_op_reply(fuse_req_t req, int rc)
 {
 	(void)req;
 	replied = rc;
+	cached = 0;
+	calls_before = calls;
+}
+
+void *__wrap_fuse_req_userdata(fuse_req_t req)
+{
+	(void)req;
+	return &m;
+}
+
+const struct fuse_ctx *__wrap_fuse_req_ctx(fuse_req_t req)
+{
+	static const struct fuse_ctx context;
+
+	(void)req;
+	return &context;
+}
+
+int __wrap_fuse_reply_attr(fuse_req_t req, const struct stat *attr, double seconds)
+{
+	(void)attr;
+	__wrap_op_reply(req, 0);
+	cached = seconds;
+	return 0;
+}
+
+int __wrap_fuse_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
+{
+	__wrap_op_reply(req, 0);
+	cached = entry->entry_timeout;
+	return 0;
 }
 
 /* ---- tests ---- */
@@ -87,6 +127,7 @@ static int setup(void **state)
 	atomic_store(&m.share.alone_ns, UINT64_MAX);
 	refusal = outcome = status = 0;
 	calls = 0;
+	is_overtaken = false;
 	assert_int_equal(names_init(&m.names), 0);
 	assert_int_equal(deferred_queue_init(&m.deferred), 0);
 	return inodes_init(&m.inodes);
@@ -237,6 +278,47 @@ static void a_close_without_an_answer_is_committed_again(void **state)
 	assert_int_equal(m.inodes.nr, 0);
 }
 
+/* Forgets what the donor told, so that it is asked again. */
+static void look_at(const struct inode *inode)
+{
+	sharing_forget(&m.share);
+	op_getattr(NULL, inode->ino, NULL);
+}
+
+static void the_kernel_keeps_nothing_that_others_may_have_changed(void **state)
+{
+	struct inode *inode = add_inode(S_IFDIR, 1);
+
+	(void)state;
+	look_at(inode);
+	assert_true(cached > 0);
+	is_overtaken = true;
+	look_at(inode);
+	assert_true(cached == 0);
+	status = -ENOENT;
+	op_lookup(NULL, inode->ino, "a");
+	assert_true(cached == 0);
+	is_overtaken = false;
+	op_lookup(NULL, inode->ino, "a");
+	assert_true(cached > 0);
+	inode_put(inode, 1);
+}
+
+static void a_listing_for_the_sake_of_lookups_delays_none(void **state)
+{
+	struct inode *dir = add_inode(S_IFDIR, 1);
+
+	(void)state;
+	status = -ENOENT;
+	op_lookup(NULL, dir->ino, "a");
+	check_sent(1, FS_LOOKUP, 0);
+	op_lookup(NULL, dir->ino, "a");
+	assert_int_equal(calls_before, 2);
+	assert_int_equal(calls, 3);
+	assert_int_equal(sent.head.op, FS_READDIR);
+	inode_put(dir, 1);
+}
+
 static void a_close_while_the_donor_sleeps_is_committed_later(void **state)
 {
 	struct inode *inode = open_file(100);
@@ -288,6 +370,8 @@ int main(void)
 		TEST(each_of_several_closes_is_sent),
 		TEST(a_size_that_cannot_be_sent_is_sent_later),
 		TEST(a_close_without_an_answer_is_committed_again),
+		TEST(the_kernel_keeps_nothing_that_others_may_have_changed),
+		TEST(a_listing_for_the_sake_of_lookups_delays_none),
 		TEST(a_close_while_the_donor_sleeps_is_committed_later),
 		TEST(beside_others_a_close_without_an_answer_fails),
 		TEST(nothing_is_owed_to_a_donor_that_is_gone),

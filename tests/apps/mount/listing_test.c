@@ -91,9 +91,10 @@ void attr_stat(const struct wire_fs_attr *attr, struct stat *st)
 	*st = (struct stat){ .st_ino = attr->ino };
 }
 
-void entry_fill(struct inode *inode, struct fuse_entry_param *entry)
+void entry_fill(struct inode *inode, struct fuse_entry_param *entry, unsigned int phase)
 {
 	(void)inode;
+	(void)phase;
 	*entry = (struct fuse_entry_param){ 0 };
 }
 
