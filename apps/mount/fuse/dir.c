@@ -149,7 +149,7 @@ void dir_list_names(struct mount *m, fuse_ino_t ino)
 			return;
 		for (; peek_entry(&dir, &entry, name, &bytes); dir.at += bytes, more = true)
 			dir.cookie = entry.cookie;
-	} while (more && ++replies < LISTING_MAX);
+	} while (more && dir.whole && ++replies < LISTING_MAX);
 }
 
 /* Return: the entry's size; if larger than @size, the entry was not added. */

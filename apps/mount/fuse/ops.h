@@ -51,7 +51,7 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
 	       const char *new_name, unsigned int flags);
 
 /* dir.c */
-/* Learns all names of a directory. */
+/* Learns all names of a directory, if nothing changes meanwhile. Calls the donor many times. */
 void dir_list_names(struct mount *m, fuse_ino_t ino);
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,

@@ -12,6 +12,8 @@
 /* A listing's message tells a hundred names. */
 #define MISSES_MIN 2
 #define NAMES_PER_MISS 50
+/* Of the longest names, a message tells 40, and dir_list_names() asks for a thousand messages. */
+#define NAMES_LISTED_MAX 40000
 
 struct known_name {
 	struct fsd_hash_node link; /* names.table */
@@ -179,7 +181,8 @@ bool names_count_miss(struct inode *dir, uint64_t size)
 {
 	struct names *names = lock(dir);
 	const uint32_t misses = ++dir->names.misses;
-	const bool is_worth = misses >= MISSES_MIN && misses >= size / NAMES_PER_MISS;
+	const bool is_worth = size <= NAMES_LISTED_MAX && misses >= MISSES_MIN &&
+			      misses >= size / NAMES_PER_MISS;
 
 	if (is_worth)
 		dir->names.misses = 0;

@@ -199,6 +199,15 @@ static void a_listing_in_which_a_name_changes_does_not(void **state)
 	}
 }
 
+static void a_listing_ends_when_it_teaches_nothing(void **state)
+{
+	(void)state;
+	event_at = 1;
+	event = change;
+	dir_list_names(&m, dir.ino);
+	assert_int_equal(asked, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -208,6 +217,7 @@ int main(void)
 		TEST(a_listing_begun_beside_others_does_not),
 		TEST(a_listing_in_which_knowledge_ends_does_not),
 		TEST(a_listing_in_which_a_name_changes_does_not),
+		TEST(a_listing_ends_when_it_teaches_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

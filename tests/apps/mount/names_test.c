@@ -218,6 +218,14 @@ static void many_misses_are_worth_a_listing(void **state)
 	assert_false(names_count_miss(&dir, 10));
 }
 
+/* Their listing would take too many replies to become complete. */
+static void no_misses_are_worth_a_listing_of_many_names(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 5000; i++)
+		assert_false(names_count_miss(&dir, 50000));
+}
+
 static void many_names_are_found(void **state)
 {
 	char name[16];
@@ -255,6 +263,7 @@ int main(void)
 		TEST(what_is_forgotten_in_mid_listing_is_not_absent),
 		TEST(too_many_names_are_unknown_not_absent),
 		TEST(many_misses_are_worth_a_listing),
+		TEST(no_misses_are_worth_a_listing_of_many_names),
 		TEST(many_names_are_found),
 	};
 
