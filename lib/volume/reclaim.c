@@ -108,6 +108,7 @@ static void delete_unused(const struct weir_volume_reclaim *self, const struct w
 			  struct weir_volume_reclaimed *back)
 {
 	char name[WEIR_REGION_NAME_MAX + 1];
+	int rc;
 
 	for (size_t i = 0; i < list->nr; i++) {
 		enum region_use use = find_use(self, map, &list->region[i].name);
@@ -116,10 +117,11 @@ static void delete_unused(const struct weir_volume_reclaim *self, const struct w
 		if (use != UNUSED)
 			continue;
 		weir_volume_region_name_format(&list->region[i].name, name);
-		if (weir_region_delete(session, name, NULL))
-			continue;
-		back->regions++;
-		back->bytes += list->region[i].bytes;
+		rc = weir_region_delete(session, name, NULL);
+		/* -EBUSY: its last client has no claim any more, and is about to close it. */
+		back->left += rc && rc != -ENOENT;
+		back->regions += !rc;
+		back->bytes += rc ? 0 : list->region[i].bytes;
 	}
 }
 

@@ -38,7 +38,7 @@ struct weir_volume_reclaim {
 /**
  * struct weir_volume_reclaimed - memory that a donor took back
  * @regions, @bytes: number and size of the regions taken back
- * @left: regions that their volume's holder should delete; the donor looks again later
+ * @left: regions that a client may still use, or that could not be deleted; the donor looks again
  */
 struct weir_volume_reclaimed {
 	unsigned int regions, left;
