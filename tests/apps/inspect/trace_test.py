@@ -60,9 +60,9 @@ class Trace(unittest.TestCase):
         cls.donor.terminate()
         cls.donor.communicate(timeout=SECONDS)
 
-    def client(self, *before):
+    def client(self, *before, interval="0.2"):
         """A client that runs until stopped; started by a shell, it first waits for a line."""
-        ping = ["ping", "--device", "softnic", "-c", "1000000", "-i", "0.2", self.address]
+        ping = ["ping", "--device", "softnic", "-c", "1000000", "-i", interval, self.address]
         if before:
             process = subprocess.Popen([*before, WEIR, *ping], env=environment(), text=True,
                                        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
@@ -74,9 +74,9 @@ class Trace(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
-    def busy_client(self):
+    def busy_client(self, **more):
         """A client with a session and completed requests."""
-        process = self.client()
+        process = self.client(**more)
         deadline = time.monotonic() + SECONDS
         while not any(each["requests"] for each in sessions(process.pid)):
             self.assertLess(time.monotonic(), deadline)
@@ -262,7 +262,8 @@ class Trace(unittest.TestCase):
         self.assertRegex(out, f"(?m)^weir-ping +{client.pid} +{self.address} ")
 
     def test_stat_shows_latencies_once_some_request_was_timed(self):
-        client = self.busy_client()
+        # One request of 64 is timed, by lot: many are made.
+        client = self.busy_client(interval="0.002")
         deadline = time.monotonic() + SECONDS
         timed = 0
         while not timed and time.monotonic() < deadline:

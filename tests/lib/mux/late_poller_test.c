@@ -79,7 +79,8 @@ static bool has_welcomed(const struct weir_mux_remote *remote)
 static uint64_t work_requests_before;
 static bool has_said(const struct weir_mux_remote *remote)
 {
-	return remote->mux->counts.work_requests > work_requests_before && !remote->nr_refusals;
+	return weir_counter_read(&remote->mux->counts.work_requests) > work_requests_before &&
+	       !remote->nr_refusals;
 }
 
 /* The mux's only remote; fails if the remote is lost. */
@@ -161,7 +162,7 @@ static void a_remote_stays_if_stay_came_in_time(void **state)
 	wait_until(b, is_deserted);
 	pthread_mutex_lock(&b->mux->lock);
 	only_node(b)->refs++;
-	work_requests_before = b->mux->counts.work_requests;
+	work_requests_before = weir_counter_read(&b->mux->counts.work_requests);
 	weir_mux_local_set_idle(a->mux, 1);
 	while (!node_is_due(a, UINT64_MAX))
 		usleep(1000);
