@@ -38,7 +38,7 @@ static void connect_to(const char *address)
 static int ask(uint64_t mount, const union wire_fs_fixed *fixed, size_t size, const char *name,
 	       struct wire_fs_attr *attr)
 {
-	const struct wire_fs_call head = { mount, ++number, number, 0 };
+	struct wire_fs_call head = { .mount = mount };
 	union wire_fs_fixed first = *fixed;
 	uint8_t message[512], bytes[1024] = { 0 };
 	struct wire_fs_reply reply;
@@ -46,6 +46,7 @@ static int ask(uint64_t mount, const union wire_fs_fixed *fixed, size_t size, co
 	int rc;
 
 	first.head.name_length = (uint32_t)strlen(name);
+	head.number = head.answered = ++number;
 	memcpy(message, &head, sizeof(head));
 	memcpy(message + sizeof(head), &first, size);
 	memcpy(message + sizeof(head) + size, name, strlen(name));
