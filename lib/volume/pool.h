@@ -13,10 +13,10 @@
  * Opening. The last client may have died during writes, so that serving copies differ in pages
  * whose writes never completed. One serving copy of each extent is chosen, and all others are
  * filled from it. Requests of an extent wait until its copies are equal: then all reads agree.
- * Extents that requests wait for come first, so an opening does not take longer for a large volume.
- * If the chosen donor dies meanwhile, another serving copy is chosen: no request has seen the
- * first. A syncing member that the pool may promote without asking this client counts as serving:
- * see weir_pool_map_may_serve(). Requests do not wait for other syncing members.
+ * Extents that requests wait for come first. So an opening takes a call for each copy of an extent,
+ * and waits for no bytes. If the chosen donor dies meanwhile, another serving copy is chosen: no
+ * request has seen the first. A syncing member that the pool may promote without asking this client
+ * counts as serving: see weir_pool_map_may_serve(). Requests do not wait for other syncing members.
  *
  * Rebuilding. A donor opens a volume that no client has, fills its own syncing members, reports
  * them, and closes the volume. Nothing changes the serving copies meanwhile: each has all completed

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What this host encrypts packets with, for programs that have no device open.
+ * Names the cipher of this host's packets, for programs that have no device open.
  */
 #ifndef WEIR_SOFTNIC_CONTROL_CIPHER_H
 #define WEIR_SOFTNIC_CONTROL_CIPHER_H

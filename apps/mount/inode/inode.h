@@ -53,7 +53,7 @@ struct inode {
 	bool posix_locks; /* locks were taken: close must drop them */
 	bool xattrs; /* an attribute was set: ignore FS_ATTR_PLAIN in replies in flight */
 	unsigned int committing; /* FS_COMMITs, FS_SETATTRs and FS_CLOSEs in flight */
-	bool frees_blocks; /* one of them does, so attr.blocks is not current */
+	bool frees_blocks; /* one of these calls frees blocks, so attr.blocks is not current */
 	unsigned int opens;
 	int error; /* of a commit without a waiter, for the next fsync or close */
 	uint64_t pages; /* the attr.change for which the kernel's pages are valid */
