@@ -16,15 +16,13 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "fd/closer.h"
 #include "fd/passed_fd.h"
 
 #ifndef SO_PASSRIGHTS
@@ -77,28 +75,6 @@ bool passed_fd_is_socket(int fd, int type)
 	return has_sockopt(fd, SO_DOMAIN, AF_UNIX) && has_sockopt(fd, SO_TYPE, type);
 }
 
-static void *close_slowly(void *fd)
-{
-	close((int)(intptr_t)fd);
-	return NULL;
-}
-
-/* If no thread can start, the descriptor leaks, because close() might block for ever. */
-static void close_apart(int fd)
-{
-	pthread_attr_t detached;
-	pthread_t thread;
-	sigset_t all, old;
-
-	sigfillset(&all);
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_create(&thread, &detached, close_slowly, (void *)(intptr_t)fd);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&detached);
-}
-
 void passed_fd_close(int fd)
 {
 	if (fd < 0)
@@ -106,7 +82,7 @@ void passed_fd_close(int fd)
 	if (is_memory(fd) || passed_fd_is_procfs(fd))
 		close(fd);
 	else
-		close_apart(fd);
+		closer_give(fd);
 }
 
 void passed_fd_refuse(int socket)
@@ -114,6 +90,57 @@ void passed_fd_refuse(int socket)
 	const int off = 0;
 
 	setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
+
+bool passed_fd_is_full(void)
+{
+	return closer_is_full();
+}
+
+int passed_fd_socket(int type)
+{
+	int fd;
+
+	if (closer_is_full()) {
+		errno = EMFILE;
+		return -1;
+	}
+	fd = socket(AF_UNIX, type, 0);
+	if (fd >= 0)
+		passed_fd_refuse(fd);
+	return fd;
+}
+
+int passed_fd_accept(int listener, int flags)
+{
+	if (!closer_is_full())
+		return accept4(listener, NULL, NULL, flags);
+	errno = EMFILE;
+	return -1;
+}
+
+/*
+ * Looks at the next message, with room for credentials at most, so that no descriptor arrives. The
+ * queue keeps a reference, so the kernel closes nothing.
+ */
+static bool brings_descriptors(int socket, int flags)
+{
+	char room[CMSG_SPACE(sizeof(struct ucred))];
+	struct msghdr message = { 0 };
+
+	if (has_sockopt(socket, SO_PASSCRED, 1)) {
+		message.msg_control = room;
+		message.msg_controllen = sizeof(room);
+	}
+	return recvmsg(socket, &message, flags | MSG_PEEK) >= 0 && message.msg_flags & MSG_CTRUNC;
+}
+
+ssize_t passed_fd_recvmsg(int socket, struct msghdr *message, int flags)
+{
+	if (!closer_is_full() || !brings_descriptors(socket, flags))
+		return recvmsg(socket, message, flags | MSG_CMSG_CLOEXEC);
+	errno = EMFILE;
+	return -1;
 }
 
 unsigned int passed_fd_take(struct msghdr *message, int *fds, unsigned int nr_max)
@@ -145,7 +172,7 @@ ssize_t passed_fd_recv(int socket, void *buf, size_t size, int flags)
 				  .msg_iovlen = 1,
 				  .msg_control = &control,
 				  .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+	ssize_t n = passed_fd_recvmsg(socket, &message, flags);
 
 	if (n >= 0)
 		passed_fd_take(&message, NULL, 0);
@@ -160,7 +187,7 @@ static bool drop_message(int socket)
 {
 	union passed_fd_control control;
 	struct msghdr message = { .msg_control = &control, .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = passed_fd_recvmsg(socket, &message, MSG_DONTWAIT);
 
 	if (n < 0)
 		return errno != EAGAIN && errno != ENOTCONN;
@@ -171,7 +198,7 @@ static bool drop_message(int socket)
 /* Return: the same. Without a free descriptor, the connections stay. */
 static bool drop_connection(int listener)
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	int fd = passed_fd_accept(listener, SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return errno != EAGAIN && errno != EINVAL;
@@ -193,5 +220,5 @@ void passed_fd_close_socket(int socket)
 	if (i < QUEUED_MAX)
 		close(socket);
 	else
-		close_apart(socket);
+		closer_give(socket);
 }

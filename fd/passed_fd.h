@@ -3,6 +3,18 @@
  * Descriptors that a peer passed to us. A descriptor may be a pipe, a directory, a socket whose
  * close() blocks, or a file of a FUSE file system that the peer runs and that never answers. So
  * these functions first ask questions that the kernel answers without the file system.
+ *
+ * A few threads of closer.h close such descriptors. A thread closes a descriptor at a time, and the
+ * rest waits in a queue, full at CLOSER_FULL if all threads are stalled. While the queue is full,
+ * this process takes no further descriptors from anybody, and neither leaks nor blocks:
+ * - To receive a message with descriptors fails with EMFILE. The message stays in the queue, where
+ *   the kernel counts its descriptors against the sender. Callers end the connection.
+ * - To accept a connection, or to open a socket for a call, fails with EMFILE, too, because the
+ *   threads may have to close the socket. So strangers can hold up new connections.
+ * - Connections go on with messages that bring no descriptors.
+ *
+ * Only passed_fd_refuse() helps a process without a free descriptor number (RLIMIT_NOFILE): the
+ * kernel closes the message's descriptors, in the receiving thread.
  */
 #ifndef WEIR_FD_PASSED_FD_H
 #define WEIR_FD_PASSED_FD_H
@@ -25,7 +37,7 @@ bool passed_fd_is_socket(int fd, int type);
  * passed_fd_close() - close a descriptor without blocking
  *
  * close() may ask a file system, or wait for a socket's unsent data. Except for memory and procfs,
- * a separate thread calls close() and may block for ever.
+ * closer.h's threads call close() and may block for ever.
  */
 void passed_fd_close(int fd);
 
@@ -43,6 +55,19 @@ union passed_fd_control {
  */
 void passed_fd_refuse(int socket);
 
+/** passed_fd_is_full() - the process takes no descriptors now: see above */
+bool passed_fd_is_full(void);
+
+/**
+ * passed_fd_socket() - a local socket that refuses descriptors, as socket()
+ *
+ * For calls to names that strangers may have bound. passed_fd_close_socket() closes it.
+ */
+int passed_fd_socket(int type);
+
+/** passed_fd_accept() - as accept4(), for a socket that passed_fd_close_socket() closes */
+int passed_fd_accept(int listener, int flags);
+
 /**
  * passed_fd_close_socket() - close an own socket without blocking
  * @socket: local; connected, bound or listening; no other process uses the socket
@@ -51,6 +76,12 @@ void passed_fd_refuse(int socket);
  * which close() would close too: passed_fd_close() closes such descriptors first.
  */
 void passed_fd_close_socket(int socket);
+
+/**
+ * passed_fd_recvmsg() - as recvmsg(); passed_fd_take() must follow
+ * @message: with a union passed_fd_control
+ */
+ssize_t passed_fd_recvmsg(int socket, struct msghdr *message, int flags);
 
 /**
  * passed_fd_take() - the descriptors of a message, received with a union passed_fd_control

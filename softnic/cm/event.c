@@ -16,6 +16,7 @@
 
 #include "cm.h"
 #include "event.h"
+#include "softnic/control/warning.h"
 
 pthread_mutex_t cm_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
@@ -103,10 +104,11 @@ static void fill_ud(struct cm_event *e, const struct cm_id *id, const struct cm_
 struct cm_event *cm_event_push(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
 			       int status, const struct cm_msg *msg)
 {
+	static struct warning_limit limit; /* a peer chooses how many events there are */
 	struct cm_event *e = calloc(1, sizeof(*e));
 
 	if (!e) {
-		fprintf(stderr, "softnic: out of memory: %s is lost\n", rdma_event_str(type));
+		warning_write(&limit, "out of memory: %s is lost", rdma_event_str(type));
 		return NULL;
 	}
 	e->owner = owner;

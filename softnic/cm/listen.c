@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "cm.h"
 #include "event.h"
 #include "softnic/cm_far/cm_far.h"
@@ -77,7 +78,7 @@ static void accept_child(struct cm_id *listener, int fd)
 	if (leaving)
 		cm_id_free(leaving);
 	if (!child) {
-		close(fd);
+		passed_fd_close_socket(fd);
 		return;
 	}
 	if (!cm_conn_watch(child))
@@ -96,7 +97,7 @@ static void listener_socket_ready(struct cm_id *listener, int fd)
 	int i, conn;
 
 	for (i = 0; i < ACCEPTS_A_TURN; i++) {
-		conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		conn = passed_fd_accept(fd, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (conn < 0)
 			break;
 		accept_child(listener, conn);

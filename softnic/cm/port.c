@@ -284,10 +284,10 @@ int cm_port_connect(int fd, enum rdma_port_space ps, const union cm_addr *addr)
 
 int cm_port_open(enum rdma_port_space ps, const union cm_addr *addr)
 {
-	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int s = passed_fd_socket(SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK);
 	int rc = s < 0 ? -errno : cm_port_connect(s, ps, addr);
 
 	if (rc && s >= 0)
-		close(s);
+		passed_fd_close_socket(s);
 	return rc ? rc : s;
 }

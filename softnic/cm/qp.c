@@ -160,8 +160,13 @@ static void destroy_cq(struct ibv_cq **cq, struct ibv_comp_channel **channel)
 	*channel = NULL;
 }
 
+/* A program may have set one CQ for both directions, as rsockets do. */
 static void destroy_cqs(struct rdma_cm_id *id)
 {
+	if (id->send_cq == id->recv_cq)
+		id->send_cq = NULL;
+	if (id->send_cq_channel == id->recv_cq_channel)
+		id->send_cq_channel = NULL;
 	destroy_cq(&id->recv_cq, &id->recv_cq_channel);
 	destroy_cq(&id->send_cq, &id->send_cq_channel);
 }

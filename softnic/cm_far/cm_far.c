@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "softnic/cm_far/cm_far.h"
 #include "softnic/cm_far/far_msg.h"
 #include "softnic/qp_far/lost.h"
@@ -196,7 +197,7 @@ static bool pass_on(const struct udp_mad *in, const struct roce_mad *m,
 		return s != -ECONNREFUSED; /* not now: the peer will repeat the request */
 	memcpy(passed.mad, in->bytes, sizeof(passed.mad));
 	send(s, &passed, sizeof(passed), MSG_DONTWAIT | MSG_NOSIGNAL);
-	close(s);
+	passed_fd_close_socket(s);
 	return true;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "control.h"
 #include "softnic/shm/shared.h"
 
@@ -21,14 +22,14 @@ static int connect_to(pid_t wanted, int *fd)
 	pid_t pid;
 
 	for (slot = 1; slot < SOFTNIC_SLOTS; slot++) {
-		*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		*fd = passed_fd_socket(SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (*fd < 0)
 			return -errno;
 		len = shared_address(slot, &addr);
 		if (!connect(*fd, (struct sockaddr *)&addr, len) && shared_is_ours(*fd, &pid) &&
 		    pid == wanted)
 			return 0;
-		close(*fd);
+		passed_fd_close_socket(*fd);
 	}
 	return -ESRCH;
 }
@@ -67,6 +68,6 @@ int softnic_control_set_faults(pid_t pid, const struct softnic_options *options)
 		for (i = OPTION_FIRST_FAULT; i < OPTIONS && !rc; i++)
 			if (is_trigger(i) == triggers && (options->given & 1u << i))
 				rc = set_one(fd, i, options->value[i]);
-	close(fd);
+	passed_fd_close_socket(fd);
 	return rc;
 }

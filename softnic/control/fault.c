@@ -183,7 +183,7 @@ static bool needs_receive(const struct qp *qp, const struct send_wqe *wqe)
 	case IBV_WR_SEND_WITH_IMM:
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return qp->ibv.qp_type == IBV_QPT_RC;
+		return qp_is_reliable(qp);
 	default:
 		return false;
 	}

@@ -20,41 +20,46 @@
  * may have decimals, and is stored in millionths. A fault after N operations comes with the next
  * operation if N is 0.
  */
-#define SOFTNIC_OPTIONS(X)                                                                    \
-	X(DEVICES, "devices", COUNT, 1, 8, 1, "number of devices: softnic0, softnic1, ...")   \
-	X(PORTS, "ports", COUNT, 1, 8, 1, "number of ports of each device")                   \
-	X(TRUST_USER, "trust_user", COUNT, 0, 1, 0,                                           \
-	  "1: any process of this user may reach all memory, also from other containers")     \
-	X(WIRE, "wire", COUNT, 0, 1, 1, "0: open no UDP ports: no other host is reached")     \
-	X(ENCRYPT, "encrypt", COUNT, 0, 2, 1,                                                 \
+#define SOFTNIC_OPTIONS(X)                                                                     \
+	X(DEVICES, "devices", COUNT, 1, 8, 1, "number of devices: softnic0, softnic1, ...")    \
+	X(PORTS, "ports", COUNT, 1, 8, 1, "number of ports of each device")                    \
+	X(TRUST_USER, "trust_user", COUNT, 0, 1, 0,                                            \
+	  "1: any process of this user may reach all memory, also from other containers")      \
+	X(WIRE, "wire", COUNT, 0, 1, 1, "0: open no UDP ports: no other host is reached")      \
+	X(ENCRYPT, "encrypt", COUNT, 0, 2, 1,                                                  \
 	  "packets to other hosts: 0: in clear text; 1: encrypted if a program or peer asks; " \
-	  "2: encrypted if the peer can")                                                     \
-	X(NEAR, "near", COUNT, 0, 1, 1, "0: programs of this host are reached over UDP, too") \
-	X(SEED, "seed", COUNT, 0, INT64_MAX, 0, "seed of all random choices")                 \
-	X(ERROR_AFTER, "error_after", COUNT, 0, INT64_MAX, OPTION_NEVER,                      \
-	  "each queue pair: after N operations one fails, as without an answer")              \
-	X(ERROR, "error", PERCENT, 0, OPTION_PPM, 0, "percentage of operations that fail so") \
-	X(RNR, "rnr", PERCENT, 0, OPTION_PPM, 0,                                              \
-	  "percentage of attempts that find the receiver not ready")                          \
-	X(DELAY_US, "delay_us", COUNT, 0, 10000000, 0,                                        \
-	  "operations begin up to N microseconds late")                                       \
-	X(PORT_DOWN_AFTER, "port_down_after", COUNT, 0, INT64_MAX, OPTION_NEVER,              \
-	  "after N operations of the process all ports go down")                              \
-	X(PORT_DOWN_MS, "port_down_ms", COUNT, 1, 3600000, 1000,                              \
-	  "and come up again after N milliseconds")                                           \
-	X(DEVICE_GONE_AFTER, "device_gone_after", COUNT, 0, INT64_MAX, OPTION_NEVER,          \
-	  "after N operations of the process the devices disappear")                          \
-	X(LOSS, "loss", PERCENT, 0, OPTION_PPM, 0,                                            \
-	  "percentage of packets to other hosts that are lost")                               \
-	X(DUPLICATE, "duplicate", PERCENT, 0, OPTION_PPM, 0,                                  \
-	  "percentage of packets to other hosts that are sent twice")                         \
-	X(REORDER, "reorder", PERCENT, 0, OPTION_PPM, 0,                                      \
-	  "percentage of packets to other hosts that the next packet overtakes")              \
-	X(CORRUPT, "corrupt", PERCENT, 0, OPTION_PPM, 0,                                      \
-	  "percentage of packets to other hosts that arrive with a wrong bit")                \
-	X(PACKET_DELAY_US, "packet_delay_us", COUNT, 0, 10000000, 0,                          \
-	  "packets to other hosts leave N microseconds late")                                 \
-	X(MR_BYTES_MAX, "mr_bytes_max", COUNT, 0, INT64_MAX, OPTION_NEVER,                    \
+	  "2: encrypted if the peer can")                                                      \
+	X(NEAR, "near", COUNT, 0, 1, 1, "0: programs of this host are reached over UDP, too")  \
+	X(STRICT, "strict", COUNT, 0, 2, 0,                                                    \
+	  "misuse of verbs is reported and fails as on a NIC: 1: exit status 86 at the end; "  \
+	  "2: abort at once")                                                                  \
+	X(STRICT_LEAKS, "strict_leaks", COUNT, 0, 1, 0,                                        \
+	  "1: strict mode reports objects left at exit, too")                                  \
+	X(SEED, "seed", COUNT, 0, INT64_MAX, 0, "seed of all random choices")                  \
+	X(ERROR_AFTER, "error_after", COUNT, 0, INT64_MAX, OPTION_NEVER,                       \
+	  "each queue pair: after N operations one fails, as without an answer")               \
+	X(ERROR, "error", PERCENT, 0, OPTION_PPM, 0, "percentage of operations that fail so")  \
+	X(RNR, "rnr", PERCENT, 0, OPTION_PPM, 0,                                               \
+	  "percentage of attempts that find the receiver not ready")                           \
+	X(DELAY_US, "delay_us", COUNT, 0, 10000000, 0,                                         \
+	  "operations begin up to N microseconds late")                                        \
+	X(PORT_DOWN_AFTER, "port_down_after", COUNT, 0, INT64_MAX, OPTION_NEVER,               \
+	  "after N operations of the process all ports go down")                               \
+	X(PORT_DOWN_MS, "port_down_ms", COUNT, 1, 3600000, 1000,                               \
+	  "and come up again after N milliseconds")                                            \
+	X(DEVICE_GONE_AFTER, "device_gone_after", COUNT, 0, INT64_MAX, OPTION_NEVER,           \
+	  "after N operations of the process the devices disappear")                           \
+	X(LOSS, "loss", PERCENT, 0, OPTION_PPM, 0,                                             \
+	  "percentage of packets to other hosts that are lost")                                \
+	X(DUPLICATE, "duplicate", PERCENT, 0, OPTION_PPM, 0,                                   \
+	  "percentage of packets to other hosts that are sent twice")                          \
+	X(REORDER, "reorder", PERCENT, 0, OPTION_PPM, 0,                                       \
+	  "percentage of packets to other hosts that the next packet overtakes")               \
+	X(CORRUPT, "corrupt", PERCENT, 0, OPTION_PPM, 0,                                       \
+	  "percentage of packets to other hosts that arrive with a wrong bit")                 \
+	X(PACKET_DELAY_US, "packet_delay_us", COUNT, 0, 10000000, 0,                           \
+	  "packets to other hosts leave N microseconds late")                                  \
+	X(MR_BYTES_MAX, "mr_bytes_max", COUNT, 0, INT64_MAX, OPTION_NEVER,                     \
 	  "registering more than N bytes at a time fails with ENOMEM")
 
 enum softnic_option {

@@ -1,17 +1,39 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Reading other processes' counters: connect to every slot, and map the counters found.
+ * Reading other processes' counters: connect to every slot, and map the counters found. All
+ * processes are asked before the first answer is awaited, so that one process without an answer
+ * costs half a second in all, and a stopped process nothing.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "softnic/shm/shared.h"
 
-enum { ANSWER_MS_MAX = 500 };
+enum { ANSWER_MS_MAX = 500, ASKED_MAX = 64 };
+
+/*
+ * struct query - a query of all processes
+ * @out, @room, @count: the processes that have answered, room for them, and their number
+ * @silent: processes that have not answered
+ * @asked: connections to those that still may; @nr_asked are in use
+ * @pid: the processes at their other ends
+ */
+struct query {
+	struct softnic_process *out;
+	size_t room, count, silent;
+	struct pollfd asked[ASKED_MAX];
+	pid_t pid[ASKED_MAX];
+	unsigned int nr_asked;
+};
 
 static int read_pub(int fd, struct softnic_process *p)
 {
@@ -35,50 +57,131 @@ static int read_pub(int fd, struct softnic_process *p)
 	return 0;
 }
 
-static int ask_process(int fd, struct softnic_process *p)
+/* By a signal or by a debugger. */
+static bool is_stopped(pid_t pid)
 {
-	struct shm_msg hello = { .type = MSG_HELLO }, m;
-	struct pollfd answer = { .fd = fd, .events = POLLIN };
-	int fds[SHM_MSG_FDS_MAX], rc;
+	char path[32], text[128], *state;
+	ssize_t length;
+	int fd;
 
-	if (!shared_is_ours(fd, &p->pid))
-		return -EPERM;
-	rc = shm_msg_send(fd, &hello, NULL, 0);
-	if (rc)
-		return rc;
-	if (poll(&answer, 1, ANSWER_MS_MAX) != 1)
-		return -ETIMEDOUT;
-	rc = shm_msg_receive(fd, &m, fds);
-	if (rc)
-		return rc;
-	rc = m.type == MSG_WELCOME ? read_pub(fds[0], p) : -EPROTO;
-	shm_msg_close_fds(fds);
-	return rc;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	length = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	state = strrchr(text, ')'); /* the name may have brackets, too */
+	return state && state[1] && (state[2] == 'T' || state[2] == 't');
 }
 
-int softnic_stat(struct softnic_process *out, size_t room, size_t *count)
+/* Takes over @fd. */
+static void ask(struct query *q, int fd)
+{
+	struct shm_msg hello = { .type = MSG_HELLO };
+	pid_t pid;
+
+	if (!shared_is_ours(fd, &pid)) {
+		passed_fd_close_socket(fd);
+	} else if (is_stopped(pid) || shm_msg_send(fd, &hello, NULL, 0)) {
+		q->silent++;
+		passed_fd_close_socket(fd);
+	} else {
+		q->asked[q->nr_asked] = (struct pollfd){ .fd = fd, .events = POLLIN };
+		q->pid[q->nr_asked++] = pid;
+	}
+}
+
+/* The answer that has come. */
+static void take_answer(struct query *q, unsigned int i)
+{
+	struct softnic_process *p = &q->out[q->count];
+	int fds[SHM_MSG_FDS_MAX];
+	struct shm_msg m;
+
+	if (q->count == q->room || shm_msg_receive(q->asked[i].fd, &m, fds))
+		return; /* the process ends */
+	p->pid = q->pid[i];
+	if (m.type == MSG_WELCOME && !read_pub(fds[0], p))
+		q->count++;
+	shm_msg_close_fds(fds);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Waits until all have answered, or time is up. */
+static void await_answers(struct query *q)
+{
+	int64_t left, deadline = now_ms() + ANSWER_MS_MAX;
+	unsigned int pending = q->nr_asked;
+
+	while (pending && (left = deadline - now_ms()) >= 0 &&
+	       poll(q->asked, q->nr_asked, (int)left) > 0) {
+		for (unsigned int i = 0; i < q->nr_asked; i++) {
+			if (q->asked[i].fd < 0 || !q->asked[i].revents)
+				continue;
+			take_answer(q, i);
+			passed_fd_close_socket(q->asked[i].fd);
+			q->asked[i].fd = -1; /* which poll() passes over */
+			pending--;
+		}
+	}
+	for (unsigned int i = 0; i < q->nr_asked; i++)
+		if (q->asked[i].fd >= 0)
+			passed_fd_close_socket(q->asked[i].fd);
+	q->silent += pending;
+	q->nr_asked = 0;
+}
+
+static int ask_all(struct query *q)
 {
 	struct sockaddr_un addr;
 	socklen_t len;
-	uint32_t slot;
-	size_t n = 0;
 	int fd = -1;
 
-	for (slot = 1; slot < SOFTNIC_SLOTS && n < room; slot++) {
+	for (uint32_t slot = 1; slot < SOFTNIC_SLOTS && q->count < q->room; slot++) {
+		if (fd < 0 && passed_fd_is_full())
+			return -EMFILE;
 		if (fd < 0)
 			fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		if (fd < 0)
 			return -errno;
 		len = shared_address(slot, &addr);
-		if (connect(fd, (struct sockaddr *)&addr, len) < 0)
-			continue; /* a free slot: the socket can try the next */
-		if (!ask_process(fd, &out[n]))
-			n++;
-		close(fd);
+		if (connect(fd, (struct sockaddr *)&addr, len) < 0) {
+			/* EAGAIN: nobody has accepted earlier questions; else the slot is free. */
+			q->silent += errno == EAGAIN;
+			continue;
+		}
+		ask(q, fd);
 		fd = -1;
+		if (q->nr_asked == ASKED_MAX)
+			await_answers(q);
 	}
 	if (fd >= 0)
-		close(fd);
-	*count = n;
+		passed_fd_close_socket(fd);
 	return 0;
+}
+
+int softnic_stat_answers(struct softnic_process *out, size_t room, size_t *count, size_t *silent)
+{
+	struct query q = { .out = out, .room = room };
+	int rc = ask_all(&q);
+
+	await_answers(&q);
+	*count = q.count;
+	*silent = q.silent;
+	return rc;
+}
+
+int softnic_stat(struct softnic_process *out, size_t room, size_t *count)
+{
+	size_t silent;
+
+	return softnic_stat_answers(out, room, count, &silent);
 }

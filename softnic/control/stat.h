@@ -33,7 +33,7 @@
 	X(rnr_naks, "times a receiver had no buffer posted")               \
 	X(packets_out, "packets sent to other hosts")                      \
 	X(packets_in, "packets of other hosts accepted by a queue pair")   \
-	X(refused, "packets of other hosts refused")                       \
+	X(refused, "packets of other hosts refused as damaged or foreign") \
 	X(retransmitted, "packets sent again to other hosts")              \
 	X(duplicates, "packets of other hosts that came twice")            \
 	X(gaps, "packets of other hosts that came past a lost one")        \
@@ -93,12 +93,15 @@ struct softnic_process {
  * @room: capacity of @out; SOFTNIC_SLOTS of device.h, 1024, is always enough
  * @count: set to the number of processes written
  *
- * Asks each process over its socket and waits up to half a second for the answer. A stopped
- * process is left out.
+ * Asks all processes over their sockets, 64 at a time, and then waits up to half a second for the
+ * answers. A stopped process is left out at once.
  *
  * Context: Any thread; blocks.
  * Return: 0, or a negative errno if no socket can be created.
  */
 int softnic_stat(struct softnic_process *out, size_t room, size_t *count);
+
+/* The same. @silent: set to the number of processes without an answer, stopped ones included. */
+int softnic_stat_answers(struct softnic_process *out, size_t room, size_t *count, size_t *silent);
 
 #endif

@@ -15,6 +15,7 @@
 #include "softnic/verbs/nic.h"
 #include "softnic/verbs/pd.h"
 #include "softnic/qp/qp.h"
+#include "softnic/strict/strict.h"
 #include "softnic/udp/poller.h"
 
 static struct {
@@ -88,6 +89,7 @@ static void init_fields(struct cq *cq, struct ibv_context *context,
 	cq->ibv.channel = init->channel;
 	cq->ibv.cq_context = init->cq_context;
 	cq->ibv.cqe = capacity_for(init->cqe);
+	cq->take = cq_take;
 	cq->domain = domain_of(init);
 	if (cq->domain)
 		add_ordered(&cq->domain->users, 1);
@@ -154,6 +156,7 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 	init_fields(cq, context, init);
 	init_bell(cq, init);
 	cq_ex_init(cq, init->wc_flags);
+	strict_wrap_cq(cq);
 	if (init->channel)
 		comp_channel_add(to_comp_channel(init->channel), cq);
 	return &cq->ex;
@@ -200,18 +203,24 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	struct cq *cq = to_cq(ibv);
 	bool busy;
 
+	if (strict_is_destroyed(ibv->context, "ibv_destroy_cq()"))
+		return EINVAL;
 	pthread_mutex_lock(&cq->lock);
 	busy = cq->ready_list.num;
 	pthread_mutex_unlock(&cq->lock);
-	if (busy)
+	if (busy) {
+		strict_busy("ibv_destroy_cq()", "queue pairs use the CQ");
 		return EBUSY;
+	}
 	softnic_timer_disarm(&cq->overrun);
 	if (ibv->channel)
 		comp_channel_del(to_comp_channel(ibv->channel), cq);
 	async_forget(ibv->context, &cq->events);
 	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->comp_events_completed != cq->events_delivered)
-		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	while (ibv->comp_events_completed != cq->events_delivered &&
+	       strict_wait_for_ack(&ibv->cond, &ibv->mutex, "ibv_destroy_cq()",
+				   cq->events_delivered - ibv->comp_events_completed))
+		;
 	pthread_mutex_unlock(&ibv->mutex);
 	doorbell_fini(cq);
 	give_index(ibv->handle);
@@ -220,7 +229,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_destroy(&cq->lock);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
-	free(cq);
+	strict_free(cq, &ibv->context);
 	return 0;
 }
 
@@ -297,6 +306,7 @@ static void look_for_overrun(struct cq *cq)
 	if (cq->has_overrun || ready_list_waiting(&cq->ready_list) <= cq->capacity)
 		return;
 	cq->has_overrun = true;
+	strict_overrun(cq);
 	async_raise(cq->ibv.context, &cq->events, IBV_EVENT_CQ_ERR);
 	ready_list_for_each(&cq->ready_list, end_user);
 }
@@ -328,7 +338,7 @@ static int lock_and_take(struct cq *cq, int room, struct ibv_wc *wc)
 	int n;
 
 	pthread_mutex_lock(&cq->lock);
-	n = cq_take(cq, room, wc);
+	n = cq->take(cq, room, wc);
 	pthread_mutex_unlock(&cq->lock);
 	if (n)
 		poller_rest();

@@ -37,6 +37,7 @@ struct cq {
 		struct ibv_cq ibv; /* handle is the index of its doorbells */
 		struct ibv_cq_ex ex;
 	};
+	int (*take)(struct cq *cq, int room, struct ibv_wc *wc); /* cq_take(), or one with checks */
 	struct pd *domain; /* the parent domain, or NULL */
 	pthread_mutex_t lock; /* polling, and the ready_list */
 	struct ready_list ready_list;

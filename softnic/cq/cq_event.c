@@ -12,6 +12,7 @@
 #include "wakeup.h"
 #include "cq.h"
 #include "softnic/control/fault.h"
+#include "softnic/strict/strict.h"
 #include "softnic/verbs/nic.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
@@ -42,8 +43,10 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
 	struct comp_channel *c = to_comp_channel(ibv);
 
-	if (c->cqs)
+	if (c->cqs) {
+		strict_busy("ibv_destroy_comp_channel()", "CQs use the channel");
 		return EBUSY;
+	}
 	pthread_mutex_lock(&nic.lock);
 	while (c->wakeups)
 		wakeup_destroy(c->wakeups);

@@ -19,7 +19,7 @@ static int next(struct ibv_cq_ex *ex)
 {
 	struct cq *cq = from_ex(ex);
 
-	if (!cq_take(cq, 1, &cq->wc))
+	if (!cq->take(cq, 1, &cq->wc))
 		return ENOENT;
 	ex->status = cq->wc.status;
 	ex->wr_id = cq->wc.wr_id;

@@ -3,6 +3,8 @@
  * Arming completion queues and ringing their doorbells. A ring makes an event in the channel of
  * an armed CQ. Peers ring our CQs as we ring theirs.
  */
+#include "softnic/udp/poller.h"
+
 #include "comp_channel.h"
 #include "wakeup.h"
 #include "cq.h"
@@ -19,6 +21,7 @@
  */
 int cq_arm(struct ibv_cq *ibv, int solicited_only)
 {
+	poller_leave();
 	if (ibv->channel)
 		comp_channel_arm(to_comp_channel(ibv->channel), to_cq(ibv),
 				 solicited_only ? ARMED_SOLICITED : ARMED_ANY);

@@ -38,6 +38,7 @@ static int create_wakeup(struct shm_doorbell_page *doorbell_page, struct comp_ch
 		goto memory;
 	}
 	passed_fd_refuse(fds[0]);
+	passed_fd_refuse(fds[1]);
 	*wakeup = (struct wakeup){
 		fds[0], fds[1], doorbell_page, channel, doorbell_page->wakeups, channel->wakeups
 	};
@@ -74,7 +75,8 @@ void wakeup_destroy(struct wakeup *wakeup)
 	*at = wakeup->next_of_channel;
 	comp_channel_unwatch(wakeup->channel, wakeup);
 	passed_fd_close_socket(wakeup->fd);
-	close(wakeup->far_fd);
+	/* A peer with this socket may have connected it to others, which send. */
+	passed_fd_close_socket(wakeup->far_fd);
 	free(wakeup);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Shared by the parts of the engine: the thread (loop.c), its descriptors (fd_watch.c), and its
- * timers and work (timer.c).
+ * Shared by the parts of the engine: the thread (loop.c), its descriptors (fd_watch.c), its timers
+ * and work (timer.c), and the handover from a stalled thread (stall.c).
  *
  * All state is under engine.lock, which the engine drops around each callback.
  */
@@ -13,14 +13,23 @@
 
 #include "loop.h"
 
+/* The leader serves everything. A thread that has stalled finishes its one step, and is spare. */
+struct engine_thread {
+	const void *running; /* the handler, timer or work being called */
+	bool is_spare;
+	bool *stuck; /* between stall_begin() and stall_end() of the leader: set at the handover */
+	struct engine_thread *next;
+};
+
 struct engine {
 	pthread_mutex_t lock;
 	pthread_cond_t idle; /* the running item changed */
+	pthread_cond_t lead; /* another thread leads */
 	bool started, asleep;
 	bool forking; /* the engine thread begins no callback */
-	pthread_t thread;
+	struct engine_thread *leader, *threads;
 	int epoll, wake;
-	const void *running; /* the handler, timer or work being called */
+	uint64_t stalls; /* begun so far */
 };
 
 extern struct engine engine;
@@ -35,11 +44,26 @@ void engine_run_end(void);
 /** engine_let_fork() - wait until no fork() is under way; before an item is chosen to be called */
 void engine_let_fork(void);
 
-/** engine_runs() - true if @item is being called and the caller is not the engine thread */
+/** engine_runs() - true if @item is being called by another thread than the caller */
 bool engine_runs(const void *item);
 
-/** engine_wait_for() - wait until @item is not being called; no wait on the engine thread */
+/** engine_wait_for() - wait until @item is not being called; no wait in its own callback */
 void engine_wait_for(const void *item);
+
+/** engine_self() - the calling thread of the engine; NULL on other threads */
+struct engine_thread *engine_self(void);
+
+/** engine_leads() - false on a thread that has been replaced: it begins no callback */
+bool engine_leads(void);
+
+/** engine_new_leader() - let a spare or new thread lead from now on; 0 or a negative errno */
+int engine_new_leader(void);
+
+/** engine_start_thread() - start a thread without the program's signals; 0 or a negative errno */
+int engine_start_thread(void *(*fn)(void *arg), void *arg, const char *name);
+
+/** stall_reset() - in the child of a fork, which has no watching thread */
+void stall_reset(void);
 
 /** fd_watch_add() - softnic_loop_add() with the lock held and engine.epoll open */
 int fd_watch_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg);

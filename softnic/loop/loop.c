@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,11 +19,12 @@
 struct engine engine = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.idle = PTHREAD_COND_INITIALIZER,
+	.lead = PTHREAD_COND_INITIALIZER,
 	.epoll = -1,
 	.wake = -1,
 };
 
-static __thread bool is_engine;
+static __thread struct engine_thread *self;
 
 uint64_t softnic_loop_now_ns(void)
 {
@@ -40,16 +42,26 @@ void engine_wake(void)
 	eventfd_write(engine.wake, 1);
 }
 
+struct engine_thread *engine_self(void)
+{
+	return self;
+}
+
+bool engine_leads(void)
+{
+	return engine.leader == self;
+}
+
 void engine_run_begin(const void *item)
 {
-	engine.running = item;
+	self->running = item;
 	pthread_mutex_unlock(&engine.lock);
 }
 
 void engine_run_end(void)
 {
 	pthread_mutex_lock(&engine.lock);
-	engine.running = NULL;
+	self->running = NULL;
 	pthread_cond_broadcast(&engine.idle);
 }
 
@@ -59,13 +71,16 @@ void engine_let_fork(void)
 		pthread_cond_wait(&engine.idle, &engine.lock);
 }
 
-/* The engine thread itself is in its callback, and waits for nobody. */
+/*
+ * The engine thread itself is in its callback, and waits for nobody. A thread that has stalled and
+ * lost the lead is waited for no longer: it copies, and holds no descriptor.
+ */
 void softnic_loop_fork_begin(void)
 {
-	if (is_engine)
+	if (self)
 		return;
 	pthread_mutex_lock(&engine.lock);
-	while (engine.running || engine.forking)
+	while ((engine.leader && engine.leader->running) || engine.forking)
 		pthread_cond_wait(&engine.idle, &engine.lock);
 	engine.forking = true;
 	pthread_mutex_unlock(&engine.lock);
@@ -73,7 +88,7 @@ void softnic_loop_fork_begin(void)
 
 void softnic_loop_fork_end(void)
 {
-	if (is_engine)
+	if (self)
 		return;
 	pthread_mutex_lock(&engine.lock);
 	engine.forking = false;
@@ -83,7 +98,12 @@ void softnic_loop_fork_end(void)
 
 bool engine_runs(const void *item)
 {
-	return engine.running == item && !is_engine;
+	const struct engine_thread *t;
+
+	for (t = engine.threads; t; t = t->next)
+		if (t != self && t->running == item)
+			return true;
+	return false;
 }
 
 void engine_wait_for(const void *item)
@@ -103,16 +123,29 @@ static int wait_for_event(struct epoll_event *ev, int64_t ns)
 	return n;
 }
 
+/* It never ends: peers take the end of the first thread for the end of the process. */
+static void wait_to_lead(void)
+{
+	self->is_spare = true;
+	while (!engine_leads())
+		pthread_cond_wait(&engine.lead, &engine.lock);
+	self->is_spare = false;
+}
+
 static void *engine_main(void *arg)
 {
 	struct epoll_event ev;
 	int64_t ns;
 	int n;
 
-	is_engine = true;
+	self = arg;
 	pthread_mutex_lock(&engine.lock);
 	for (;;) {
 		timer_run();
+		if (!engine_leads()) {
+			wait_to_lead();
+			continue;
+		}
 		ns = timer_idle_ns();
 		engine.asleep = ns != 0;
 		pthread_mutex_unlock(&engine.lock);
@@ -136,20 +169,67 @@ static void drain_wake(void *arg, uint32_t events)
 }
 
 /* The program's signal handlers must not run on our thread. */
-static int start_thread(void)
+int engine_start_thread(void *(*fn)(void *arg), void *arg, const char *name)
 {
+	pthread_t thread;
 	sigset_t all, old;
 	int rc;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&engine.thread, NULL, engine_main, NULL);
+	rc = pthread_create(&thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
 		return -rc;
-	pthread_setname_np(engine.thread, "softnic");
-	pthread_detach(engine.thread);
+	pthread_setname_np(thread, name);
+	pthread_detach(thread);
 	return 0;
+}
+
+static bool promote_spare(void)
+{
+	struct engine_thread *t;
+
+	for (t = engine.threads; t; t = t->next) {
+		if (t->is_spare) {
+			engine.leader = t;
+			pthread_cond_broadcast(&engine.lead);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The new leader begins once the caller unlocks. */
+int engine_new_leader(void)
+{
+	struct engine_thread *t;
+	int rc;
+
+	if (promote_spare())
+		return 0;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	rc = engine_start_thread(engine_main, t, "softnic");
+	if (rc) {
+		free(t);
+		return rc;
+	}
+	t->next = engine.threads;
+	engine.threads = engine.leader = t;
+	return 0;
+}
+
+static void forget_threads(void)
+{
+	struct engine_thread *t;
+
+	while ((t = engine.threads)) {
+		engine.threads = t->next;
+		free(t);
+	}
+	engine.leader = self = NULL;
 }
 
 static void reset_engine(void)
@@ -161,9 +241,11 @@ static void reset_engine(void)
 		close(engine.wake);
 	}
 	engine.epoll = engine.wake = -1;
-	engine.running = NULL;
-	engine.started = engine.asleep = engine.forking = is_engine = false;
+	forget_threads();
+	stall_reset();
+	engine.started = engine.asleep = engine.forking = false;
 	pthread_cond_init(&engine.idle, NULL);
+	pthread_cond_init(&engine.lead, NULL);
 }
 
 const struct fork_part loop_fork = { &engine.lock, reset_engine };
@@ -186,7 +268,7 @@ static int start_engine(void)
 		goto close_wake;
 	rc = fork_register();
 	if (!rc)
-		rc = start_thread();
+		rc = engine_new_leader();
 	if (rc)
 		goto forget_wake;
 	engine.started = true;

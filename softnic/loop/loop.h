@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The engine: one thread per process, which serves sockets, timers and send queues.
+ * The engine: one thread per process, which serves sockets, timers and send queues. Where a copy
+ * stalls, another thread takes its place: see stall.c.
  *
  * The engine starts when the program opens its first device, and sleeps when idle. Its callbacks
  * must not block: neither on a peer nor on a lock held while waiting for a peer.
@@ -122,6 +123,19 @@ void softnic_loop_kick_work(struct softnic_work *w);
  * Context: Any thread that holds no lock @fn takes; not the engine thread.
  */
 void softnic_loop_cancel_work(struct softnic_work *w);
+
+/**
+ * softnic_loop_stall_begin() - announce a wait that may never end
+ * @stuck: of whatever is waited for. True from the time when another thread has become the engine
+ *	thread, because this wait is long, until this wait ends
+ *
+ * On threads other than the engine's nothing happens.
+ *
+ * Context: A work item's step. Between begin and end it holds no lock that a callback takes.
+ * Return: false if an earlier wait for the same still lasts; then there is no end to announce.
+ */
+bool softnic_loop_stall_begin(bool *stuck);
+void softnic_loop_stall_end(void);
 
 /** softnic_loop_now_ns() - read the monotonic clock, in ns */
 uint64_t softnic_loop_now_ns(void);

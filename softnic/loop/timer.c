@@ -54,6 +54,8 @@ static void run_one_work(void)
 	if ((more || w->again) && !w->queued)
 		work_append(w);
 	w->again = false;
+	if (!engine_leads())
+		engine_wake();
 }
 
 void timer_run(void)
@@ -63,6 +65,8 @@ void timer_run(void)
 	run_timers();
 	for (i = 0; i < STEPS_BETWEEN_POLLS && scheduled.first; i++) {
 		run_one_work();
+		if (!engine_leads())
+			return;
 		engine_let_fork();
 	}
 }
@@ -137,10 +141,20 @@ void softnic_timer_disarm(struct softnic_timer *t)
 	pthread_mutex_unlock(&engine.lock);
 }
 
+static bool is_running(const struct softnic_work *w)
+{
+	const struct engine_thread *t;
+
+	for (t = engine.threads; t; t = t->next)
+		if (t->running == w)
+			return true;
+	return false;
+}
+
 void softnic_loop_kick_work(struct softnic_work *w)
 {
 	pthread_mutex_lock(&engine.lock);
-	if (engine.running == w) {
+	if (is_running(w)) {
 		w->again = true;
 	} else if (!w->queued) {
 		work_append(w);

@@ -9,22 +9,27 @@
 
 #include "softnic/verbs/ah.h"
 #include "deliver.h"
+#include "gate.h"
 #include "softnic/control/fault.h"
 #include "unreliable.h"
 #include "softnic/verbs/mw.h"
 #include "softnic/qp_far/far.h"
 #include "resp.h"
+#include "sq.h"
 
 /* To the remote queue pair qp->to. */
 static int try_deliver(struct qp *qp, const struct send_wqe *wqe)
 {
 	const struct send_queue *sq = &qp->sq;
 	size_t at = wqe - sq->wqes;
-	int status = qp->to->shared ? fault_step(qp, wqe) : RESP_SILENT;
+	const struct ibv_sge *sges = sq->sges + at * sq->max_sge;
+	void *inlined = sq_inline_bytes(sq, at);
+	int status = qp->to->shared || qp->to->is_gated ? fault_step(qp, wqe) : RESP_SILENT;
 
-	if (!status)
-		status = resp_step(qp, wqe, sq->sges + at * sq->max_sge,
-				   sq->inlined + at * sq->max_inline);
+	if (!status && gate_is_used(qp))
+		status = gate_step(qp, wqe, sges, inlined);
+	else if (!status)
+		status = resp_step(qp, wqe, sges, inlined);
 	return qp_is_reliable(qp) ? status : unreliable_status(qp, status);
 }
 
@@ -105,6 +110,20 @@ static int send_datagram(struct qp *qp, const struct send_wqe *wqe)
 	return qp->to ? try_deliver(qp, wqe) : IBV_WC_LOC_QP_OP_ERR;
 }
 
+/* The connection and the SRQ must be known. The one that is missing is asked for. */
+static int send_to_srq(struct qp *qp, const struct send_wqe *wqe)
+{
+	qp->to = &qp->remote;
+	if (!qp->remote.shared)
+		return RESP_SILENT;
+	if (wqe->srqn == qp->remote.qpn)
+		return IBV_WC_REM_INV_RD_REQ_ERR; /* the receiving queue pair's own number */
+	qp->to = remote_qp_get(qp, wqe->srqn);
+	if (!qp->to)
+		return IBV_WC_LOC_QP_OP_ERR;
+	return qp->to->is_refused ? IBV_WC_REM_INV_RD_REQ_ERR : try_deliver(qp, wqe);
+}
+
 int deliver_step(struct qp *qp)
 {
 	struct send_queue *sq = &qp->sq;
@@ -112,6 +131,8 @@ int deliver_step(struct qp *qp)
 
 	if (qp_is_datagram(qp))
 		return send_datagram(qp, wqe);
+	if (qp_names_srqs(qp))
+		return send_to_srq(qp, wqe);
 	qp->to = &qp->remote;
 	return wr_is_local(wqe->opcode) ? mw_step(qp, wqe) : try_deliver(qp, wqe);
 }

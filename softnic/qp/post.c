@@ -13,6 +13,7 @@
 #include "softnic/verbs/nic.h"
 #include "post.h"
 #include "req.h"
+#include "sq.h"
 
 static bool is_atomic(enum ibv_wr_opcode op)
 {
@@ -27,6 +28,8 @@ static bool may_be_inline(enum ibv_wr_opcode op)
 /* Does the transport have this operation? */
 static bool may_post(enum ibv_qp_type type, enum ibv_wr_opcode op)
 {
+	if (op == FLUSH_OP)
+		return type == IBV_QPT_RC;
 	switch (op) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
@@ -37,6 +40,8 @@ static bool may_post(enum ibv_qp_type type, enum ibv_wr_opcode op)
 	case IBV_WR_RDMA_READ:
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
+	case IBV_WR_ATOMIC_WRITE:
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_BIND_MW:
 	case IBV_WR_LOCAL_INV:
@@ -46,33 +51,62 @@ static bool may_post(enum ibv_qp_type type, enum ibv_wr_opcode op)
 	}
 }
 
-static int check_wr(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+static int refuse(struct post_batch *p, const char *why)
+{
+	p->why = why;
+	return EINVAL;
+}
+
+static int check_atomic(struct post_batch *p, const struct ibv_send_wr *wr, uint64_t *length)
+{
+	if (wr->num_sge != 1 || *length < sizeof(uint64_t))
+		return refuse(p, "an atomic needs one piece of 8 bytes");
+	*length = sizeof(uint64_t);
+	return 0;
+}
+
+/* The builder keeps the length where an atomic has its operand, then type and level. */
+static int check_flush(struct post_batch *p, const struct ibv_send_wr *wr)
+{
+	uint8_t type = wr->wr.atomic.swap & UINT8_MAX;
+
+	if (type != FLUSH_GLOBAL || wr->wr.atomic.swap >> 8 > FLUSH_REGION)
+		return refuse(p, "a flush has the type IBV_FLUSH_GLOBAL and a known level");
+	return wr->num_sge ? refuse(p, "a flush has no bytes") : 0;
+}
+
+static int check_wr(const struct qp *qp, struct post_batch *p, const struct ibv_send_wr *wr,
+		    uint64_t *length)
 {
 	const struct send_queue *sq = &qp->sq;
 	int i;
 
 	*length = 0;
-	if (!may_post(qp->ibv.qp_type, wr->opcode) || (qp->remotes && !wr->wr.ud.ah))
-		return EINVAL;
+	if (!may_post(qp->ibv.qp_type, wr->opcode))
+		return refuse(p, "the transport has no such operation");
+	if (qp_is_datagram(qp) && !wr->wr.ud.ah)
+		return refuse(p, "a datagram needs an address handle");
 	if (wr->opcode == IBV_WR_BIND_MW)
 		return mw_check_bind(qp, wr);
 	if (wr->opcode == IBV_WR_LOCAL_INV)
 		return 0;
+	if (wr->opcode == FLUSH_OP)
+		return check_flush(p, wr);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
-		return EINVAL;
+		return refuse(p, "num_sge is more than max_send_sge");
 	for (i = 0; i < wr->num_sge; i++)
 		*length += wr->sg_list[i].length;
 	if (*length > SOFTNIC_MESSAGE_MAX)
+		return refuse(p, "the message is longer than max_msg_sz");
+	if (is_atomic(wr->opcode) && check_atomic(p, wr, length))
 		return EINVAL;
-	if (is_atomic(wr->opcode)) {
-		if (wr->num_sge != 1 || *length < sizeof(uint64_t))
-			return EINVAL;
-		*length = sizeof(uint64_t);
-	}
-	if ((wr->send_flags & IBV_SEND_INLINE) &&
-	    (!may_be_inline(wr->opcode) || *length > sq->max_inline))
-		return EINVAL;
-	return 0;
+	if (wr->opcode == IBV_WR_ATOMIC_WRITE) /* may be inline: the WQE itself has room */
+		return *length == sizeof(uint64_t) ? 0 : refuse(p, "an atomic write has 8 bytes");
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return 0;
+	if (!may_be_inline(wr->opcode))
+		return refuse(p, "reads and atomics cannot be inline");
+	return *length > sq->max_inline ? refuse(p, "inline data exceed max_inline_data") : 0;
 }
 
 static void copy_inline(uint8_t *to, const struct ibv_send_wr *wr)
@@ -92,6 +126,7 @@ static void fill_wqe(const struct qp *qp, struct send_wqe *wqe, const struct ibv
 		.wr_id = wr->wr_id,
 		.length = length,
 		.imm = wr->imm_data,
+		.srqn = wr->qp_type.xrc.remote_srqn,
 		.opcode = wr->opcode,
 		.num_sge = wr_is_local(wr->opcode) ? 0 : wr->num_sge,
 		.flags = wr->send_flags,
@@ -104,7 +139,7 @@ static void fill_wqe(const struct qp *qp, struct send_wqe *wqe, const struct ibv
 		/* A Q_Key with the upper bit set means the Q_Key of the queue pair. */
 		wqe->ud.qpn = wr->wr.ud.remote_qpn;
 		wqe->ud.qkey = wr->wr.ud.remote_qkey >> 31 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
-	} else if (is_atomic(wr->opcode)) {
+	} else if (is_atomic(wr->opcode) || wr->opcode == FLUSH_OP) {
 		wqe->remote_addr = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
 		wqe->compare_add = wr->wr.atomic.compare_add;
@@ -124,14 +159,14 @@ int post_append(struct qp *qp, struct post_batch *p, const struct ibv_send_wr *w
 
 	if (p->tail - load_acquire(&sq->polled) >= qp->init.cap.max_send_wr)
 		return ENOMEM;
-	rc = check_wr(qp, wr, &length);
+	rc = check_wr(qp, p, wr, &length);
 	if (rc)
 		return rc;
 	fill_wqe(qp, &sq->wqes[at], wr, length);
 	if (sq->avs)
 		sq->avs[at] = to_ah(wr->wr.ud.ah)->av;
 	if ((wr->send_flags & IBV_SEND_INLINE) && length)
-		copy_inline(sq->inlined + (size_t)at * sq->max_inline, wr);
+		copy_inline(sq_inline_bytes(sq, at), wr);
 	for (i = 0; i < sq->wqes[at].num_sge; i++)
 		sq->sges[(size_t)at * sq->max_sge + i] = wr->sg_list[i];
 	p->bytes += length;
@@ -139,19 +174,12 @@ int post_append(struct qp *qp, struct post_batch *p, const struct ibv_send_wr *w
 	return 0;
 }
 
-static bool can_post(const struct qp *qp)
-{
-	enum ibv_qp_state s = load_acquire(&qp->state);
-
-	return s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_SQE || s == IBV_QPS_ERR;
-}
-
 int post_begin(struct qp *qp, struct post_batch *p)
 {
 	pthread_mutex_lock(&qp->post_lock);
 	p->tail = load_relaxed(&qp->sq.tail);
 	p->bytes = 0;
-	return can_post(qp) ? 0 : EINVAL;
+	return post_is_allowed(qp) ? 0 : EINVAL;
 }
 
 void post_end(struct qp *qp, const struct post_batch *p)
@@ -168,17 +196,5 @@ void post_end(struct qp *qp, const struct post_batch *p)
 
 int req_post(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-	struct qp *qp = to_qp(ibv);
-	struct post_batch p;
-	int rc = post_begin(qp, &p);
-
-	for (; !rc && wr; wr = wr->next) {
-		rc = post_append(qp, &p, wr);
-		if (rc)
-			break;
-	}
-	if (rc)
-		*bad_wr = wr;
-	post_end(qp, &p);
-	return rc;
+	return post_list(to_qp(ibv), wr, bad_wr, post_append);
 }

@@ -11,7 +11,9 @@
 
 #include "softnic/control/fault.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/strict/strict.h"
 #include "softnic/verbs/pd.h"
+#include "softnic/xrc/xrc.h"
 #include "qp.h"
 #include "qp_ex.h"
 #include "softnic/rq/recv.h"
@@ -20,15 +22,20 @@
 #include "softnic/rq/srq.h"
 #include "softnic/qp_far/far.h"
 
-static int check_init_attr(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+static int check_init_attr(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init,
+			   const struct xrcd *xrcd)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
 	if (fault_is_gone())
 		return EIO;
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
-	    init->qp_type != IBV_QPT_UD)
+	    init->qp_type != IBV_QPT_UD && init->qp_type != IBV_QPT_XRC_SEND &&
+	    init->qp_type != IBV_QPT_XRC_RECV)
 		return EOPNOTSUPP;
+	if ((init->qp_type == IBV_QPT_XRC_RECV && !xrcd) ||
+	    (init->qp_type == IBV_QPT_XRC_SEND && init->srq))
+		return EINVAL;
 	if (!init->send_cq || !init->recv_cq || init->send_cq->context != pd->context ||
 	    init->recv_cq->context != pd->context)
 		return EINVAL;
@@ -50,14 +57,21 @@ static void grant_inline(struct ibv_qp_cap *cap)
 
 enum { CONNECTED_GUARDS = 4 }; /* fills a cache line; one would be enough */
 
+static size_t receives_bytes(const struct recv_queue *rq)
+{
+	return rq_own_bytes(rq->ring.size, rq->ring.sges) + rq_bytes(rq->ring.size);
+}
+
 int qp_segment_create(const struct qp *qp, struct qp_segment *segment)
 {
 	const struct recv_queue *own = &qp->own_rq;
 	uint32_t arrivals = arrivals_size_for(qp->rq->ring.size);
 	uint32_t guards = qp_is_datagram(qp) ? SHARED_GUARDS_MAX : CONNECTED_GUARDS;
+	uint32_t trays = qp_is_datagram(qp) ? qp->rq->ring.size : 0;
 	size_t size = sizeof(struct shared_qp) + guards * sizeof(struct shared_guard) +
 		      arrivals_bytes(arrivals) +
-		      (qp->ibv.srq ? 0 : rq_bytes(own->ring.size, own->ring.sges));
+		      (qp->ibv.srq ? 0 : receives_bytes(own)) +
+		      trays_bytes(trays);
 	struct shared_qp *s;
 	void *map;
 	int rc;
@@ -72,9 +86,14 @@ int qp_segment_create(const struct qp *qp, struct qp_segment *segment)
 	s->recv_cq = qp->ibv.recv_cq->handle;
 	s->arrivals = arrivals;
 	s->guards = guards;
-	s->type = qp->ibv.qp_type;
+	s->type = qp_is_srq_end(qp) ? SHARED_XRC_SRQ : qp->ibv.qp_type;
+	s->xrcd = qp->xrcd ? qp->xrcd->number : 0;
+	s->has_trays = qp_is_datagram(qp);
 	segment->qp = s;
 	segment->guards = (struct copy_guards){ (void *)s->rest, guards };
+	segment->trays = (struct trays){ .num = trays };
+	if (s->has_trays)
+		segment->trays.at = (uint8_t *)map + size - trays_bytes(trays);
 	segment->size = size;
 	return 0;
 }
@@ -88,7 +107,7 @@ void qp_segment_use(struct qp *qp, const struct qp_segment *segment)
 	qp->segment = *segment;
 	arrivals_format(&a->ring, at, s->arrivals);
 	if (!qp->ibv.srq)
-		recv_queue_format(qp->rq, at + arrivals_bytes(a->ring.size), s->pd);
+		recv_queue_format(qp->rq, at + arrivals_bytes(a->ring.size), NULL, s->pd);
 	a->polled = a->batch_end = arrivals_first_position(&a->ring);
 	store_release(&a->flushing, false);
 }
@@ -139,7 +158,7 @@ static void free_qp(struct qp *qp)
 	pthread_mutex_destroy(&qp->post_lock);
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->ibv.mutex);
-	free(qp);
+	strict_free(qp, &qp->ibv.context);
 }
 
 static int assign_qpn(struct qp *qp)
@@ -156,13 +175,14 @@ static int assign_qpn(struct qp *qp)
 static int alloc_queues(struct qp *qp)
 {
 	const struct ibv_qp_cap *cap = &qp->init.cap;
+	const uint32_t max_recv_wr = qp->ibv.srq ? 0 : cap->max_recv_wr;
 	struct qp_segment segment;
 	int rc;
 
-	rc = recv_queue_init(&qp->own_rq, qp->ibv.srq ? 0 : cap->max_recv_wr, cap->max_recv_sge);
+	rc = recv_queue_init(&qp->own_rq, max_recv_wr, max_recv_wr, cap->max_recv_sge);
 	if (!rc)
 		rc = sq_init(qp);
-	if (!rc && qp_is_datagram(qp)) {
+	if (!rc && (qp_is_datagram(qp) || qp_names_srqs(qp))) {
 		qp->remotes = calloc(REMOTE_HASHES, sizeof(*qp->remotes));
 		rc = qp->remotes ? 0 : -ENOMEM;
 	}
@@ -177,11 +197,21 @@ static int alloc_queues(struct qp *qp)
 	return rc;
 }
 
-struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+/* A sending queue pair of XRC receives nothing, so the program names no CQ for it. */
+static void adapt_to_xrc(struct ibv_qp_init_attr *init)
 {
-	int rc = check_init_attr(pd, init);
-	struct qp *qp;
+	init->recv_cq = init->send_cq;
+	init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
+}
 
+struct ibv_qp *qp_create_in(struct ibv_pd *pd, struct ibv_qp_init_attr *init, struct xrcd *xrcd)
+{
+	struct qp *qp;
+	int rc;
+
+	if (init->qp_type == IBV_QPT_XRC_SEND)
+		adapt_to_xrc(init);
+	rc = check_init_attr(pd, init, xrcd);
 	if (rc) {
 		errno = rc;
 		return NULL;
@@ -190,6 +220,7 @@ struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
+	qp->xrcd = xrcd;
 	init_fields(qp, pd, init);
 	rc = alloc_queues(qp);
 	if (rc) {
@@ -200,11 +231,18 @@ struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	add_ordered(&to_pd(pd)->users, 1);
 	if (init->srq)
 		add_ordered(&to_srq(init->srq)->users, 1);
+	if (xrcd)
+		add_ordered(&xrcd->users, 1);
 	cq_add(to_cq(init->send_cq), &qp->sends, qp->ibv.qp_num);
 	cq_add(to_cq(init->recv_cq), &qp->recvs, qp->ibv.qp_num);
 	fault_init_qp(qp);
 	count(qps, 1);
 	return &qp->ibv;
+}
+
+struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	return qp_create_in(pd, init, NULL);
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
@@ -241,14 +279,18 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct qp *qp = to_qp(ibv);
 
-	if (is_attached(qp))
+	if (strict_is_destroyed(ibv->context, "ibv_destroy_qp()"))
+		return EINVAL;
+	if (is_attached(qp)) {
+		strict_busy("ibv_destroy_qp()", "the queue pair is attached to a group");
 		return EBUSY;
+	}
 	wait_until_drained(qp);
 	pthread_mutex_lock(&qp->lock);
 	store_release(&qp->state, IBV_QPS_RESET);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
 	pthread_mutex_unlock(&qp->lock);
-	qp_wait_for_copies(qp);
+	qp_wait_for_copies(qp, 0);
 	softnic_timer_disarm(&qp->quiet); /* its function uses the client */
 	nic_del_qp(qp, ibv->qp_num);
 	softnic_timer_disarm(&qp->timer);
@@ -267,6 +309,8 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	add_ordered(&to_pd(ibv->pd)->users, -1);
 	if (ibv->srq)
 		add_ordered(&to_srq(ibv->srq)->users, -1);
+	if (qp->xrcd)
+		add_ordered(&qp->xrcd->users, -1);
 	count(qps, -1);
 	free_qp(qp);
 	return 0;
@@ -288,4 +332,20 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	*init = qp->init;
 	pthread_mutex_unlock(&qp->lock);
 	return 0;
+}
+
+/* No option enhances a connection. The vendor is named: librdmacm passes on no ECE without one. */
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	*ece = (struct ibv_ece){ .vendor_id = SOFTNIC_VENDOR };
+	return 0;
+}
+
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	if (ece->comp_mask)
+		return EINVAL;
+	return ece->vendor_id == SOFTNIC_VENDOR ? 0 : EOPNOTSUPP;
 }

@@ -7,7 +7,8 @@
  * - post_lock: appending to the send queue;
  * - the receive queue's lock: posting and polling receives;
  * - lock: the rest, such as the state and the remote queue pair. Its holder executes the send
- *   queue, one thread at a time: the engine or a posting thread.
+ *   queue, one thread at a time: the engine or a posting thread. The lock is free while the kernel
+ *   copies, which may last for ever; sq.is_copying then keeps others from the send queue.
  *
  * Completions are polled under cq->lock, which comes before all three. The receive queue's lock
  * comes last.
@@ -17,6 +18,7 @@
 
 #include <pthread.h>
 
+#include "flush.h"
 #include "softnic/verbs/async.h"
 #include "softnic/verbs/ah.h"
 #include "softnic/cq/cq.h"
@@ -25,6 +27,7 @@
 #include "softnic/verbs/mr.h"
 #include "softnic/shm/peer.h"
 #include "softnic/rq/recv.h"
+#include "softnic/rq/tray.h"
 #include "softnic/shm/shared.h"
 
 struct mcast_attachment;
@@ -32,6 +35,7 @@ struct wr_builder;
 struct mcast_fanout;
 struct far;
 struct shm_client;
+struct xrcd;
 
 /* Arguments of IBV_WR_BIND_MW; the new key is the WR's rkey. */
 struct mw_bind_args {
@@ -62,6 +66,7 @@ struct send_wqe {
 				struct {
 					uint64_t compare_add, swap;
 				};
+				uint64_t value; /* of an inline atomic write */
 				struct mw_bind_args bind;
 			};
 			uint32_t rkey;
@@ -72,6 +77,7 @@ struct send_wqe {
 	};
 	uint32_t length;
 	uint32_t imm; /* or the key to invalidate */
+	uint32_t srqn; /* XRC */
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t num_sge;
 	uint16_t flags; /* enum ibv_send_flags; SIGNALED if the queue signals all */
@@ -96,6 +102,7 @@ struct send_queue {
 	uint32_t offset; /* bytes moved */
 	struct rq_receive receive; /* taken from the remote receive queue */
 	bool has_receive;
+	bool is_in_tray; /* the message is in the tray of @receive */
 	uint64_t give_up_ns; /* when the transport's retries are used up; 0: no retry yet */
 	uint64_t again_ns; /* delay before the next attempt */
 	uint32_t rnr_left;
@@ -106,6 +113,13 @@ struct send_queue {
 	bool faults_drawn; /* fault.c has drawn the WR's faults */
 	bool invalidates; /* waiting until the peer has left its guard */
 	struct copy_guard_walk leaving;
+	/*
+	 * The kernel copies for the WR, and qp->lock is free. Meanwhile no other thread executes,
+	 * completes or flushes a WR, or unmaps a remote queue pair.
+	 */
+	bool is_copying;
+	bool drops; /* after the copy: the remote queue pairs of processes that have ended */
+	uint32_t fails_with; /* after the copy, unless the WR is done */
 };
 
 /* A remote queue pair; mapped once its process has answered. */
@@ -113,16 +127,20 @@ struct remote_qp {
 	uint32_t qpn;
 	struct remote_qp *next; /* UD: with the same hash */
 	bool is_refused; /* no such queue pair; the waiting WR fails or is dropped */
+	bool is_gated; /* exists, but admits us later: see gate.h */
 	bool is_mute; /* no answer in time: drop datagrams until an answer comes */
 	bool was_requested_again; /* because the first process asked has ended */
 	struct copy_guard guard; /* our guard in @shared */
 	struct shm_peer *peer;
 	struct shared_qp *shared; /* NULL until mapped */
 	size_t size;
-	struct rq rq; /* its receive queue, in @shared or in @srq */
-	void *srq;
-	size_t srq_size;
+	struct rq rq; /* its receive queue, in @shared or in those of an SRQ */
+	struct remote_srq {
+		void *ring, *buffers;
+		size_t ring_size, buffers_size;
+	} srq;
 	struct arrivals arrivals;
+	struct trays trays;
 	struct shared_cq *cq; /* its receive CQ */
 	struct waker *waker; /* of the channel of @cq, or NULL */
 	struct cq *own; /* @cq, if it is in this process */
@@ -132,8 +150,29 @@ struct remote_qp {
 struct qp_segment {
 	struct shared_qp *qp;
 	struct copy_guards guards;
+	struct trays trays;
 	size_t size;
 	int fd;
+};
+
+/* The gate through which the peer reaches us: see gate.h. */
+struct qp_gate {
+	bool is_present; /* the program opens it; else it is open */
+	bool is_open;
+	uint64_t question; /* the peer's, to be answered again when the gate opens */
+	uint32_t taken, answer; /* number of the last message taken, and our answer */
+};
+
+/* Sending to the gate of the peer. */
+struct gate_sender {
+	uint32_t number; /* of the last message sent */
+	bool is_out; /* that message is the WR at the head of the send queue */
+	bool awaits_any; /* answer; else only one that the message needs no further attempt */
+	bool has_answer;
+	uint32_t answer;
+	uint8_t rnr_timer; /* of the last answer that found no receive */
+	bool asks; /* whether the gate is open, for a WR that fails if not */
+	bool is_told; /* that it is closed, after it has asked */
 };
 
 /* State of fault.c for a queue pair and for the WR at the head of its send queue. */
@@ -152,6 +191,7 @@ struct qp {
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex; /* if there is a wr_builder */
+		struct flush_qp_ex flush_ex;
 	};
 	struct wr_builder *wr_builder;
 	pthread_mutex_t post_lock, lock;
@@ -163,8 +203,9 @@ struct qp {
 	struct recv_queue own_rq;
 	struct recv_arrivals arrivals;
 	struct far *far; /* reaches other hosts; NULL: this host only */
-	struct remote_qp remote; /* RC and UC, near */
-	struct remote_qp **remotes; /* UD: REMOTE_HASHES lists */
+	struct remote_qp remote; /* of a connected queue pair, near */
+	struct remote_qp **remotes; /* UD, and XRC's SRQs: REMOTE_HASHES lists */
+	struct xrcd *xrcd; /* of a receiving queue pair or an SRQ's end */
 	struct remote_qp *to; /* destination of the WR being executed */
 	struct mcast_attachment *groups; /* UD; nic.lock */
 	bool blocks_own; /* its own multicast datagrams do not loop back */
@@ -178,6 +219,8 @@ struct qp {
 
 	struct qp_segment segment;
 	struct shm_client *client; /* the client connected to it; nic.lock */
+	struct qp_gate gate; /* changes under both nic.lock and lock, or before connecting */
+	struct gate_sender gate_sender;
 	uint32_t users; /* nic.lock */
 	struct async_subject events;
 };
@@ -189,12 +232,25 @@ static inline struct qp *to_qp(struct ibv_qp *qp)
 
 static inline bool qp_is_reliable(const struct qp *qp)
 {
-	return qp->ibv.qp_type == IBV_QPT_RC;
+	return qp->ibv.qp_type == IBV_QPT_RC || qp->ibv.qp_type == IBV_QPT_XRC_SEND ||
+	       qp->ibv.qp_type == IBV_QPT_XRC_RECV;
+}
+
+/* Does each WR name an SRQ? */
+static inline bool qp_names_srqs(const struct qp *qp)
+{
+	return qp->ibv.qp_type == IBV_QPT_XRC_SEND;
 }
 
 static inline bool qp_is_datagram(const struct qp *qp)
 {
 	return qp->ibv.qp_type == IBV_QPT_UD;
+}
+
+/* The end of an XRC SRQ takes messages as a datagram queue pair does: see xrc.c. */
+static inline bool qp_is_srq_end(const struct qp *qp)
+{
+	return qp_is_datagram(qp) && qp->xrcd;
 }
 
 /* If so, its number may name a new queue pair. */
@@ -214,6 +270,9 @@ static inline bool qp_is_connected(const struct qp *qp)
 /** qp_create() - ibv_create_qp() for softnic itself, bypassing interposers of the exported one */
 struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init);
 
+/** qp_create_in() - the same, in an XRC domain, or in none (NULL) */
+struct ibv_qp *qp_create_in(struct ibv_pd *pd, struct ibv_qp_init_attr *init, struct xrcd *xrcd);
+
 /** qp_segment_create() - create a segment for a queue pair, in the reset state; 0 or -errno */
 int qp_segment_create(const struct qp *qp, struct qp_segment *segment);
 /** qp_segment_use() - switch to a new segment; no thread polls or posts meanwhile */
@@ -223,12 +282,15 @@ void qp_segment_destroy(struct qp_segment *segment);
 /**
  * qp_wait_for_copies() - wait for all copies that may rely on the state before the call
  *
+ * @lkey: wait for copies of our own send queue with this key only; 0: for all
+ *
  * Our own send queue copies through our memory regions, the peer through our receive queue and
- * regions. A peer that copies for two seconds is disconnected.
+ * regions. A peer that copies for two seconds is disconnected. Our own copy may wait for a page of
+ * the peer for ever.
  *
  * Context: An application's thread, no locks held.
  */
-void qp_wait_for_copies(struct qp *qp);
+void qp_wait_for_copies(struct qp *qp, uint32_t lkey);
 
 /**
  * qp_error() - move the queue pair to the error state
@@ -289,6 +351,12 @@ bool remote_qp_request_again(struct qp *qp);
  * Return: true if the send queue still waited for one: the caller resumes the send queue.
  */
 bool remote_qp_drop_peer(struct qp *qp, struct shm_peer *peer);
+
+/** remote_qp_drop_listed() - the same for SRQs and destinations of datagrams only */
+bool remote_qp_drop_listed(struct qp *qp, struct shm_peer *peer);
+
+/** remote_qp_drop_late() - the same, after a copy, for all processes that have ended meanwhile */
+bool remote_qp_drop_late(struct qp *qp);
 /**
  * remote_qp_drop_all() - unmap all remote queue pairs, and tell the peers
  *

@@ -17,6 +17,7 @@
 #include "qp.h"
 #include "softnic/rq/recv.h"
 #include "req.h"
+#include "sq.h"
 #include "softnic/shm/server.h"
 #include "softnic/rq/srq.h"
 
@@ -74,13 +75,29 @@ static bool users_have_left(struct qp *qp, struct copy_guard_walk *walk)
 	return false;
 }
 
-void qp_wait_for_copies(struct qp *qp)
+static bool is_copying_with(struct qp *qp, uint32_t lkey)
+{
+	bool is_copying;
+
+	pthread_mutex_lock(&qp->lock);
+	is_copying = qp->sq.is_copying && (!lkey || sq_uses_key(&qp->sq, lkey));
+	pthread_mutex_unlock(&qp->lock);
+	return is_copying;
+}
+
+void qp_wait_for_copies(struct qp *qp, uint32_t lkey)
 {
 	struct copy_guard_walk walk = { .since_ns = softnic_loop_now_ns() };
+	useconds_t us = 50;
 
-	/* Our own copies run under qp->lock, which users_have_left() takes. */
+	/* Our other copies run under qp->lock. */
+	for (; is_copying_with(qp, lkey); us = us < 1000 ? us * 2 : us)
+		usleep(us);
 	while (!users_have_left(qp, &walk))
 		usleep(50);
+	/* A poll may be emptying a tray. */
+	pthread_mutex_lock(&qp->rq->lock);
+	pthread_mutex_unlock(&qp->rq->lock);
 }
 
 /* On the engine thread. A peer's last copy may fill a receive until the peer has left. */
@@ -119,7 +136,8 @@ void qp_error_event(struct qp *qp, enum ibv_event_type event)
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
 		return;
 	qp_error(qp);
-	async_raise(qp->ibv.context, &qp->events, event);
+	if (!qp_is_srq_end(qp))
+		async_raise(qp->ibv.context, &qp->events, event);
 }
 
 /* May a peer cause this event? Programs read the union member that the type selects. */
@@ -189,6 +207,17 @@ static bool was_requested_again(struct qp *qp)
 	return asked;
 }
 
+/* The peer has an SRQ. A message under way is lost; a later one finds nobody. */
+static void srq_peer_ended(struct qp *qp, struct shm_peer *peer)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (qp->to && qp->to != &qp->remote && qp->to->peer == peer && sq_has_begun(qp))
+		qp_peer_died(qp);
+	if (remote_qp_drop_listed(qp, peer))
+		req_resume(qp);
+	pthread_mutex_unlock(&qp->lock);
+}
+
 /* A remote queue pair destroyed before its process ended causes no error. */
 void qp_peer_ended(struct shm_peer *peer)
 {
@@ -199,6 +228,8 @@ void qp_peer_ended(struct shm_peer *peer)
 
 		if (qp && !qp_is_reliable(qp))
 			unreliable_peer_ended(qp, peer);
+		if (qp && qp_names_srqs(qp))
+			srq_peer_ended(qp, peer);
 		if (!qp || qp->remote.peer != peer)
 			continue;
 		if (qp->remote.shared && load_acquire(&qp->remote.shared->state) == SHARED_QP_GONE)

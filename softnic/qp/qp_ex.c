@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softnic/strict/strict.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/xrc/xrc.h"
 #include "post.h"
 #include "qp.h"
 #include "qp_ex.h"
@@ -17,6 +19,7 @@
 /* State from ibv_wr_start() to ibv_wr_complete() or ibv_wr_abort(); under post_lock. */
 struct wr_builder {
 	struct post_batch posting;
+	post_fn *append;
 	struct ibv_send_wr wr;
 	bool has_wr; /* begun, not yet appended */
 	int rc;
@@ -42,7 +45,7 @@ static void append_wr(struct ibv_qp_ex *ex)
 	struct wr_builder *c = builder_of(ex);
 
 	if (c->has_wr && !c->rc)
-		c->rc = post_append(to_qp(&ex->qp_base), &c->posting, &c->wr);
+		c->rc = c->append(to_qp(&ex->qp_base), &c->posting, &c->wr);
 	c->has_wr = false;
 }
 
@@ -127,6 +130,19 @@ static void fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 	atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
+/* Inline, whatever the queue pair's max_inline_data: the program may reuse its 8 bytes at once. */
+static void atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			 const void *value)
+{
+	struct ibv_send_wr *wr = begin_rdma_wr(ex, IBV_WR_ATOMIC_WRITE, rkey, remote_addr);
+	struct wr_builder *c = builder_of(ex);
+
+	memcpy(c->inlined, value, sizeof(uint64_t));
+	c->sges[0] = (struct ibv_sge){ (uintptr_t)c->inlined, sizeof(uint64_t), 0 };
+	wr->num_sge = 1;
+	wr->send_flags |= IBV_SEND_INLINE;
+}
+
 static void send_plain(struct ibv_qp_ex *ex)
 {
 	begin_wr(ex, IBV_WR_SEND);
@@ -165,6 +181,11 @@ static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote
 	wr->wr.ud.ah = ah;
 	wr->wr.ud.remote_qpn = remote_qpn;
 	wr->wr.ud.remote_qkey = remote_qkey;
+}
+
+static void set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	builder_of(ex)->wr.qp_type.xrc.remote_srqn = remote_srqn;
 }
 
 static void set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sges)
@@ -212,6 +233,16 @@ static void set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 
 	set_inline_data_list(ex, 1, &buf);
 }
+static void flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
+		  uint8_t type, uint8_t level)
+{
+	struct ibv_send_wr *wr = begin_wr(ex, FLUSH_OP);
+
+	wr->wr.atomic.remote_addr = remote_addr;
+	wr->wr.atomic.compare_add = length;
+	wr->wr.atomic.swap = type | (uint64_t)level << 8;
+	wr->wr.atomic.rkey = rkey;
+}
 
 static uint64_t supported_ops(enum ibv_qp_type type)
 {
@@ -219,12 +250,15 @@ static uint64_t supported_ops(enum ibv_qp_type type)
 	const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 	const uint64_t reads = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-	const uint64_t windows = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV |
-				 IBV_QP_EX_WITH_SEND_WITH_INV;
+	const uint64_t of_rc = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV |
+			       IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE |
+			       FLUSH_OPS;
 
 	switch (type) {
 	case IBV_QPT_RC:
-		return sends | writes | reads | windows;
+		return sends | writes | reads | of_rc;
+	case IBV_QPT_XRC_SEND:
+		return sends | writes | reads;
 	case IBV_QPT_UC:
 		return sends | writes;
 	case IBV_QPT_UD:
@@ -237,8 +271,20 @@ static uint64_t supported_ops(enum ibv_qp_type type)
 /* An operation that the program did not request stays NULL, as with hardware. */
 #define IF(flag, fn) (ops & IBV_QP_EX_WITH_##flag ? fn : NULL)
 
+static void set_flush(struct ibv_qp_ex *ex, uint64_t ops)
+{
+	struct flush_qp_ex *with_flush = (struct flush_qp_ex *)ex;
+
+#ifdef HAVE_WR_FLUSH
+	with_flush->ex.wr_flush = ops & FLUSH_OPS ? flush : NULL;
+#else
+	with_flush->wr_flush = ops & FLUSH_OPS ? flush : NULL;
+#endif
+}
+
 static void init_operations(struct ibv_qp_ex *ex, uint64_t ops)
 {
+	set_flush(ex, ops);
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
@@ -249,10 +295,12 @@ static void init_operations(struct ibv_qp_ex *ex, uint64_t ops)
 	ex->wr_send_imm = IF(SEND_WITH_IMM, send_imm);
 	ex->wr_atomic_cmp_swp = IF(ATOMIC_CMP_AND_SWP, cmp_swp);
 	ex->wr_atomic_fetch_add = IF(ATOMIC_FETCH_AND_ADD, fetch_add);
+	ex->wr_atomic_write = IF(ATOMIC_WRITE, atomic_write);
 	ex->wr_send_inv = IF(SEND_WITH_INV, send_inv);
 	ex->wr_local_inv = IF(LOCAL_INV, local_inv);
 	ex->wr_bind_mw = IF(BIND_MW, bind_mw);
 	ex->wr_set_ud_addr = set_ud_addr;
+	ex->wr_set_xrc_srqn = set_xrc_srqn;
 	ex->wr_set_sge = set_sge;
 	ex->wr_set_sge_list = set_sge_list;
 	ex->wr_set_inline_data = set_inline_data;
@@ -268,7 +316,7 @@ static uint32_t create_flags(enum ibv_qp_type type)
 struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
-			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_XRCD;
 	const bool composes = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	uint64_t ops = composes ? init->send_ops_flags : 0;
 	struct wr_builder *c = NULL;
@@ -283,6 +331,8 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
+	if (init->qp_type == IBV_QPT_XRC_RECV && (init->comp_mask & IBV_QP_INIT_ATTR_XRCD))
+		return xrc_create_receiver(init);
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD)) {
 		errno = EINVAL;
 		return NULL;
@@ -291,6 +341,7 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 		c = calloc(1, sizeof(*c));
 		if (!c)
 			return NULL;
+		c->append = strict_post_append();
 	}
 	/* Both structures begin with the same fields. */
 	ibv = qp_create(init->pd, (struct ibv_qp_init_attr *)init);

@@ -7,10 +7,12 @@
 #include "softnic/verbs/ah.h"
 #include "softnic/control/fault.h"
 #include "softnic/verbs/nic.h"
+#include "gate.h"
 #include "qp.h"
 #include "softnic/rq/recv.h"
 #include "req.h"
 #include "softnic/shm/server.h"
+#include "softnic/strict/strict.h"
 #include "softnic/qp_far/far.h"
 #include "sq.h"
 
@@ -25,6 +27,7 @@ enum {
 	IN_SQD_RC = IN_SQD_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 		    IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 	IN_SQD_UD = IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
+	FORBIDDEN = -1, /* as needed attributes: no such transition */
 };
 
 /* QP numbers and packet sequence numbers have 24 bits. */
@@ -60,7 +63,11 @@ static const struct qp_transition {
 	  { IBV_QP_SQ_PSN, IBV_QP_ACCESS_FLAGS },
 	  { IBV_QP_SQ_PSN, IBV_QP_QKEY } },
 	{ IBV_QPS_RTS, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS }, { 0, IBV_QP_QKEY } },
-	{ IBV_QPS_SQE, IBV_QPS_RTS, { -1, 0 }, { 0, IBV_QP_ACCESS_FLAGS }, { 0, IBV_QP_QKEY } },
+	{ IBV_QPS_SQE,
+	  IBV_QPS_RTS,
+	  { FORBIDDEN, 0 },
+	  { 0, IBV_QP_ACCESS_FLAGS },
+	  { 0, IBV_QP_QKEY } },
 	{ IBV_QPS_RTS,
 	  IBV_QPS_SQD,
 	  { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
@@ -70,27 +77,42 @@ static const struct qp_transition {
 	{ IBV_QPS_SQD, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS }, { 0, IBV_QP_QKEY } },
 };
 
+static const struct attr_masks xrc_recv_to_rts = { IBV_QP_TIMEOUT | IBV_QP_SQ_PSN, ANY_RC };
+
 static const struct attr_masks *masks_for(const struct qp_transition *t, enum ibv_qp_type type)
 {
-	return type == IBV_QPT_RC ? &t->rc : type == IBV_QPT_UC ? &t->uc : &t->ud;
+	if (type == IBV_QPT_XRC_SEND && t->to == IBV_QPS_RTR)
+		return &t->uc; /* no attributes of a responder */
+	if (type == IBV_QPT_XRC_RECV && t->from == IBV_QPS_RTR)
+		return &xrc_recv_to_rts; /* none of a requester */
+	return type == IBV_QPT_UD ? &t->ud : type == IBV_QPT_UC ? &t->uc : &t->rc;
 }
 
-static bool may_change(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
-		       int mask)
+/* The masks of a transition; NULL: there is none. */
+static const struct attr_masks *find_masks(enum ibv_qp_type type, enum ibv_qp_state from,
+					   enum ibv_qp_state to)
 {
+	static const struct attr_masks none = { 0, 0 };
 	unsigned int i;
 
-	mask &= ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return !mask;
-	for (i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
-		const struct qp_transition *t = &transitions[i];
-		const struct attr_masks *m = masks_for(t, type);
+		return &none;
+	for (i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++)
+		if (transitions[i].from == from && transitions[i].to == to)
+			return masks_for(&transitions[i], type);
+	return NULL;
+}
 
-		if (t->from == from && t->to == to)
-			return (mask & m->needed) == m->needed &&
-			       !(mask & ~(m->needed | m->allowed));
-	}
+static bool may_change(const struct ibv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
+		       int mask)
+{
+	const struct attr_masks *m = find_masks(qp->qp_type, from, to);
+	int given = mask & ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
+	bool exists = m && m->needed != FORBIDDEN;
+
+	if (exists && (given & m->needed) == m->needed && !(given & ~(m->needed | m->allowed)))
+		return true;
+	strict_refuse_modify(qp, from, to, mask, m ? m->needed : 0, m ? m->allowed : 0, exists);
 	return false;
 }
 
@@ -148,7 +170,7 @@ static int check_attr(const struct ibv_qp *qp, enum ibv_qp_state from, enum ibv_
 		return EIO;
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return EINVAL;
-	if (!may_change(qp->qp_type, from, to, mask) || !values_are_valid(attr, mask))
+	if (!may_change(qp, from, to, mask) || !values_are_valid(attr, mask))
 		return EINVAL;
 	return mask & IBV_QP_AV ? check_path(qp, &attr->ah_attr) : 0;
 }
@@ -239,7 +261,7 @@ static int reset_qp(struct qp *qp)
 	store_release(&qp->state, IBV_QPS_RESET);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
 	pthread_mutex_unlock(&qp->lock);
-	qp_wait_for_copies(qp);
+	qp_wait_for_copies(qp, 0);
 	softnic_timer_disarm(&qp->timer);
 	softnic_timer_disarm(&qp->quiet);
 
@@ -255,6 +277,7 @@ static int reset_qp(struct qp *qp)
 	qp->client = NULL;
 	qp->attr = (struct ibv_qp_attr){ 0 };
 	sq_reset(qp);
+	gate_reset(qp);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&nic.lock);
 	cq_add(to_cq(qp->ibv.send_cq), &qp->sends, qp->ibv.qp_num);
@@ -303,12 +326,25 @@ static int apply_attr(struct qp *qp, const struct ibv_qp_attr *attr, int mask, e
 	return 0;
 }
 
+/* As the kernel does: programs give XRC's queue pairs the attributes of RC, and perftest does. */
+static int without_needless(enum ibv_qp_type type, int mask)
+{
+	if (type == IBV_QPT_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (type == IBV_QPT_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	return mask;
+}
+
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct qp *qp = to_qp(ibv);
 	enum ibv_qp_state from = load_acquire(&qp->state), to = from;
 	int rc;
 
+	if (strict_is_destroyed(ibv->context, "ibv_modify_qp()"))
+		return EINVAL;
+	attr_mask = without_needless(ibv->qp_type, attr_mask);
 	if (attr_mask & IBV_QP_STATE)
 		to = attr->qp_state;
 	rc = check_attr(ibv, from, to, attr, attr_mask);

@@ -2,6 +2,9 @@
 /*
  * The holder of qp->lock executes the send queue strictly in order, one WR after the other. So a
  * fence needs no code. A stalled WR waits for the timer, see retry.c.
+ *
+ * While the kernel copies, qp->lock is free. The copying thread owns the WR then: whoever else
+ * wants to end the WR leaves a note, and the thread acts on it after the copy.
  */
 #include "deliver.h"
 #include "softnic/udp/neighbor.h"
@@ -60,6 +63,8 @@ void req_complete(struct qp *qp, enum ibv_wc_status status)
 		wqe->done_ns = cq_stamp(cq->doorbell.at);
 	if (status == IBV_WC_SUCCESS)
 		count_done(wqe);
+	else if (qp_names_srqs(qp))
+		resp_give_back(qp); /* no queue pair fails at the SRQ, to flush what was taken */
 	sq_forget_attempt(sq);
 	store_release(&sq->done, sq->done + 1);
 	if (noticed)
@@ -80,7 +85,7 @@ bool req_is_sending(struct qp *qp)
 
 void req_flush(struct qp *qp)
 {
-	while (!sq_is_empty(&qp->sq))
+	while (!qp->sq.is_copying && !sq_is_empty(&qp->sq))
 		req_complete(qp, IBV_WC_WR_FLUSH_ERR);
 }
 
@@ -108,12 +113,16 @@ void req_fail(struct qp *qp, enum ibv_wc_status status)
 {
 	if (sq_is_empty(&qp->sq))
 		return;
+	if (qp->sq.is_copying) {
+		qp->sq.fails_with = status;
+		return;
+	}
 	if (!qp_is_reliable(qp)) {
 		req_complete(qp, status);
 		unreliable_error(qp);
 		return;
 	}
-	if (qp->remote.shared)
+	if (qp->remote.shared || qp->remote.is_gated)
 		report_qp_error(qp, sq_current(&qp->sq)->opcode, status);
 	req_complete(qp, status);
 	qp_error(qp);
@@ -124,6 +133,8 @@ static void step_wqe(struct qp *qp)
 	struct send_queue *sq = &qp->sq;
 	int status = deliver_step(qp);
 
+	if (sq->fails_with && status != IBV_WC_SUCCESS)
+		status = sq->fails_with;
 	switch (status) {
 	case RESP_MORE:
 		return;
@@ -131,6 +142,7 @@ static void step_wqe(struct qp *qp)
 		retry_receiver_not_ready(qp);
 		break;
 	case RESP_SILENT:
+	case RESP_STUCK:
 		retry_nobody_answers(qp);
 		break;
 	case RESP_LATER:
@@ -156,7 +168,7 @@ static void step_wqe(struct qp *qp)
 /* Is a WR posted that may run now? */
 static bool can_step(struct qp *qp)
 {
-	if (sq_is_empty(&qp->sq) || qp->sq.waiting)
+	if (sq_is_empty(&qp->sq) || qp->sq.waiting || qp->sq.is_copying)
 		return false;
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
 		req_flush(qp);
@@ -171,7 +183,9 @@ static void request_remotes(struct qp *qp)
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
 	qp->sq.waiting = false;
-	if (!sq_is_empty(&qp->sq))
+	if (qp->sq.drops && !qp->sq.is_copying && remote_qp_drop_late(qp))
+		req_resume(qp);
+	if (!sq_is_empty(&qp->sq) && !qp->sq.is_copying)
 		remote_qp_request(qp);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&nic.lock);
@@ -180,7 +194,7 @@ static void request_remotes(struct qp *qp)
 /* Unlocks qp->lock. Returns true if it requested remote queue pairs. */
 static bool unlock_and_request(struct qp *qp)
 {
-	bool asks = qp->sq.asks;
+	bool asks = qp->sq.asks || (qp->sq.drops && !qp->sq.is_copying);
 
 	qp->sq.asks = false;
 	pthread_mutex_unlock(&qp->lock);
@@ -204,9 +218,17 @@ bool req_run(struct softnic_work *work)
 	return unlock_and_request(qp) || more;
 }
 
+/* Pages of the peer do not come. The engine must find out when they do: it can be replaced. */
+static bool is_stuck(const struct qp *qp)
+{
+	const struct shm_peer *peer = qp->remote.peer;
+
+	return peer && load_acquire(&peer->is_stuck);
+}
+
 /*
  * If another thread holds qp->lock, it may have read the old tail already. So the engine checks
- * the tail again.
+ * the tail again. A thread that copies without the lock reads the tail afterwards.
  */
 void req_execute_small(struct qp *qp, uint64_t bytes)
 {
@@ -222,12 +244,12 @@ void req_execute_small(struct qp *qp, uint64_t bytes)
 			pthread_mutex_unlock(&qp->lock);
 			break;
 		}
-		while (can_step(qp) && qp->sq.done - begin < qp->sq.size &&
+		while (can_step(qp) && !is_stuck(qp) && qp->sq.done - begin < qp->sq.size &&
 		       sq_current(&qp->sq)->length <= room) {
 			room -= sq_current(&qp->sq)->length;
 			step_wqe(qp);
 		}
-		left = !sq_is_empty(&qp->sq) && !qp->sq.waiting;
+		left = !sq_is_empty(&qp->sq) && !qp->sq.waiting && !qp->sq.is_copying;
 		asked = unlock_and_request(qp);
 		left |= asked;
 	}

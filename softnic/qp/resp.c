@@ -7,6 +7,7 @@
  * us off: see fenced_copy.h.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "softnic/verbs/ah.h"
 #include "softnic/verbs/nic.h"
@@ -16,6 +17,12 @@
 static struct mr_view own_view(const struct qp *qp)
 {
 	return (struct mr_view){ nic.pub, NULL, qp->ibv.pd->handle, 0 };
+}
+
+/* The queue pair at which requests arrive: it has the rights of the connection. */
+static const struct shared_qp *entry_of(const struct qp *qp)
+{
+	return qp_names_srqs(qp) ? qp->remote.shared : qp->to->shared;
 }
 
 /* The regions and windows that we may access through the target's queue pair. */
@@ -57,6 +64,60 @@ static int copy_pieces(struct qp *qp, bool to, struct iov_list *here, struct iov
 	return iov_list_is_accessible(here, !to) ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR;
 }
 
+/*
+ * The kernel waits for pages of the peer, which may never come. Pages of a shared file come from
+ * this host's memory.
+ */
+static int copy_lists(struct qp *qp, bool to, struct iov_list *here, struct iov_list *there)
+{
+	struct shm_peer *peer = qp->to->peer;
+	int status;
+
+	if (!iov_list_needs_kernel(there))
+		return copy_pieces(qp, to, here, there);
+	if (!softnic_loop_stall_begin(&peer->is_stuck))
+		return RESP_STUCK;
+	qp->sq.is_copying = true;
+	there->is_mapped = false; /* mapped addresses are valid under the lock */
+	pthread_mutex_unlock(&qp->lock);
+	status = copy_pieces(qp, to, here, there);
+	pthread_mutex_lock(&qp->lock);
+	qp->sq.is_copying = false;
+	softnic_loop_stall_end();
+	return status;
+}
+
+/* The message goes into the receive's tray, because its buffers are out of reach. */
+static bool uses_tray(const struct qp *qp, const struct send_wqe *wqe)
+{
+	if (!wr_is_send(wqe->opcode) || !qp->to->trays.at)
+		return false;
+	return qp_is_datagram(qp) ||
+	       (wqe->length <= TRAY_BYTES && !load_acquire(&qp->to->peer->is_reachable));
+}
+
+/* A message in one step, from @here. @header: bytes of the first piece that are softnic's own. */
+static int put_in_tray(struct qp *qp, const struct send_wqe *wqe, struct iov_list *here,
+		       uint32_t header, uint32_t length)
+{
+	const uint32_t *cut = &qp->to->guard.shared->cut;
+	uint8_t bytes[TRAY_BYTES];
+	struct iovec to = { bytes + header, length };
+	struct iovec *from = here->v + !!header;
+	int num = here->num - !!header;
+
+	if (shared_life_ended(qp->to->peer->target.life) || load_ordered(cut))
+		return IBV_WC_RETRY_EXC_ERR;
+	if (header)
+		memcpy(bytes, here->v[0].iov_base, header);
+	if (wqe->flags & IBV_SEND_INLINE)
+		memcpy(to.iov_base, from->iov_base, length);
+	else if (copy_bytes(&nic.self, false, &to, 1, from, num))
+		return IBV_WC_LOC_PROT_ERR;
+	tray_put(&qp->to->trays, qp->sq.receive.index, bytes, header + length, cut);
+	return load_ordered(cut) ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+}
+
 /* Tell the SRQ's owner that few receives are left. */
 static void report_srq_low(struct qp *qp)
 {
@@ -76,23 +137,19 @@ static void report_srq_low(struct qp *qp)
 static int take_receive(struct qp *qp, uint32_t bytes)
 {
 	struct send_queue *sq = &qp->sq;
-	int rc = 0;
+	int rc = 0, i;
 
-	while (!sq->has_receive && !rc) {
+	for (i = 0; !sq->has_receive && !rc && i < RQ_TAKES_MAX; i++) {
 		rc = rq_peek(&qp->to->rq, &sq->receive);
 		if (!rc && bytes > sq->receive.room && !qp_is_reliable(qp))
 			return RESP_DROPPED;
 		if (!rc)
 			sq->has_receive = rq_take(&qp->to->rq, &sq->receive, qp->ibv.qp_num);
 	}
-	switch (rc) {
-	case 0:
-		break;
-	case -EAGAIN:
-		return RESP_RNR;
-	default:
+	if (rc && rc != -EAGAIN)
 		return IBV_WC_REM_OP_ERR;
-	}
+	if (!sq->has_receive)
+		return RESP_RNR;
 	if (rq_should_tell(&qp->to->rq))
 		report_srq_low(qp);
 	return IBV_WC_SUCCESS;
@@ -123,16 +180,33 @@ static uint32_t header_flags(const struct qp *qp, const struct send_wqe *wqe)
 	return IBV_WC_GRH | (ah_is_between_ipv4(&qp->sq.avs[wqe - qp->sq.wqes]) ? RECV_IPV4 : 0);
 }
 
+/* The owner may sleep: a completion, or a receive that nobody but its poll offers again. */
+static void announce(struct qp *qp, bool solicited)
+{
+	const struct remote_qp *r = qp->to;
+	const struct shm_msg overrun = {
+		.type = MSG_CQ_OVERRUN,
+		.qpn = r->qpn,
+		.from = qp->ibv.qp_num,
+	};
+
+	if (r->own)
+		cq_ring_own(r->own, r->qpn, 1, solicited);
+	else if (!cq_ring(r->cq, r->qpn, r->waker, solicited))
+		peer_send(r->peer, &overrun);
+}
+
 void resp_give_back(struct qp *qp)
 {
 	struct remote_qp *r = qp->to;
-	const struct rq_result nothing = { .status = RECV_VOID, .dest_qp = r->qpn };
+	struct rq_result nothing = { .status = RECV_VOID };
 
 	if (!qp->sq.has_receive)
 		return;
+	nothing.dest_qp = r->qpn;
 	qp->sq.has_receive = false;
 	if (rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &nothing, &r->arrivals))
-		cq_mark(r->cq, r->qpn);
+		announce(qp, true);
 }
 
 static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
@@ -143,29 +217,23 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 	const struct rq_result result = {
 		.status = status,
 		.opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-		.flags = flags_of(wqe) | header_flags(qp, wqe),
+		.flags = flags_of(wqe) | header_flags(qp, wqe) |
+			 (qp->sq.is_in_tray ? RECV_IN_TRAY : 0),
 		.byte_len = wqe->length + header_length(qp),
 		.imm = wqe->imm,
-		.src_qp = qp->ibv.qp_num,
+		.src_qp = qp_names_srqs(qp) ? qp->remote.qpn : qp->ibv.qp_num,
 		.dest_qp = r->qpn,
 		.done_ns = cq_stamp(r->cq),
 	};
-	const struct shm_msg overrun = {
-		.type = MSG_CQ_OVERRUN,
-		.qpn = qp->to->qpn,
-		.from = qp->ibv.qp_num,
-	};
 
 	qp->sq.has_receive = false;
+	qp->sq.is_in_tray = false;
 	if (!qp->sq.promised)
 		cq_promise(to_cq(qp->ibv.send_cq));
 	qp->sq.promised = true;
 	if (!rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &result, &r->arrivals))
 		return IBV_WC_RETRY_EXC_ERR; /* the target took the receive back */
-	if (r->own)
-		cq_ring_own(r->own, r->qpn, 1, solicited);
-	else if (!cq_ring(r->cq, r->qpn, r->waker, solicited))
-		peer_send(r->peer, &overrun);
+	announce(qp, solicited);
 	return status;
 }
 
@@ -200,12 +268,13 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 	const struct mr_view view = {
 		r->peer->pub,
 		r->peer->doorbell_page,
-		load_relaxed(&r->rq.shared->pd),
+		load_relaxed(&r->rq.own->pd),
 		0,
 	};
 	struct iov_list there;
 	struct ibv_grh grh;
 	uint32_t binds = 0;
+	bool in_tray;
 	int status;
 
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV && !may_invalidate(qp, wqe->imm, &binds))
@@ -213,6 +282,10 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 	status = take_receive(qp, wqe->length + header);
 	if (status)
 		return status;
+	if (!rq_is_out(&r->rq, recv)) {
+		qp->sq.has_receive = false;
+		return IBV_WC_RETRY_EXC_ERR; /* the owner has ended it */
+	}
 	if (wqe->length > recv->room) {
 		finish_receive(qp, wqe, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
@@ -226,7 +299,9 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 		ah_fill_grh(&qp->sq.avs[wqe - qp->sq.wqes], wqe->length, &grh);
 		iov_list_add_first(here, &grh, header);
 	}
-	status = copy_pieces(qp, true, here, &there);
+	in_tray = uses_tray(qp, wqe);
+	status = in_tray ? put_in_tray(qp, wqe, here, header, length) :
+			   copy_lists(qp, true, here, &there);
 	if (status == IBV_WC_REM_OP_ERR)
 		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
 	if (status)
@@ -234,6 +309,7 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 	qp->sq.offset += length;
 	if (qp->sq.offset < wqe->length)
 		return RESP_MORE;
+	qp->sq.is_in_tray = in_tray;
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV)
 		store_release(&r->peer->doorbell_page->invalidated[wqe->imm >> 16], binds);
 	return finish_receive(qp, wqe, IBV_WC_SUCCESS);
@@ -247,7 +323,7 @@ static int check_depth(const struct qp *qp)
 {
 	if (!qp->attr.max_rd_atomic)
 		return IBV_WC_LOC_QP_OP_ERR;
-	return load_relaxed(&qp->to->shared->reads) ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
+	return load_relaxed(&entry_of(qp)->reads) ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
 }
 
 static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct iov_list *here,
@@ -263,7 +339,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 
 	if (status)
 		return status;
-	if (!(r->shared->access & access))
+	if (!(load_relaxed(&entry_of(qp)->access) & access))
 		return IBV_WC_REM_INV_REQ_ERR;
 	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, wqe->length, &place))
 		return IBV_WC_REM_ACCESS_ERR;
@@ -274,7 +350,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 	}
 	iov_list_init(&there);
 	iov_list_add_remote(&there, r->peer, &place, qp->sq.offset, length);
-	status = copy_pieces(qp, write, here, &there);
+	status = copy_lists(qp, write, here, &there);
 	if (status)
 		return status;
 	qp->sq.offset += length;
@@ -300,7 +376,7 @@ static int copy_u64(struct qp *qp, bool to, uint64_t *value, const struct mr_pla
 	iov_list_init(&there);
 	iov_list_add(&here, value, sizeof(*value));
 	iov_list_add_remote(&there, qp->to->peer, place, 0, sizeof(*value));
-	return copy_pieces(qp, to, &here, &there);
+	return copy_lists(qp, to, &here, &there);
 }
 
 /* The program may have unmapped the result's buffer: the kernel reports it, a store would trap. */
@@ -348,7 +424,6 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 {
 	const struct mr_view own = own_view(qp), view = target_view(qp);
 	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC, length = sizeof(uint64_t);
-	struct remote_qp *r = qp->to;
 	struct mr_place result, place;
 	int status = check_depth(qp);
 
@@ -357,11 +432,89 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 	if (!mr_translate(&own, sges[0].lkey, IBV_ACCESS_LOCAL_WRITE, sges[0].addr, length,
 			  &result))
 		return IBV_WC_LOC_PROT_ERR;
-	if (!(r->shared->access & access) || wqe->remote_addr % length)
+	if (!(load_relaxed(&entry_of(qp)->access) & access) || wqe->remote_addr % length)
 		return IBV_WC_REM_INV_REQ_ERR;
 	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, length, &place))
 		return IBV_WC_REM_ACCESS_ERR;
 	return update_u64(qp, wqe, &place, &result);
+}
+
+/* The value to write: from the list, or inline. */
+static int load_value(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
+		      uint64_t *value)
+{
+	const struct mr_view own = own_view(qp);
+	struct iovec here = { value, sizeof(*value) };
+	struct iov_list from;
+
+	if (wqe->flags & IBV_SEND_INLINE) {
+		*value = wqe->value;
+		return IBV_WC_SUCCESS;
+	}
+	if (!iov_list_gather(&from, NULL, &own, 0, sges, wqe->num_sge, 0, sizeof(*value)) ||
+	    copy_bytes(&nic.self, false, &here, 1, from.v, from.num))
+		return IBV_WC_LOC_PROT_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+/* Under the lock of atomics, so that none loses it. */
+static int store_value(struct qp *qp, uint64_t *value, const struct mr_place *place)
+{
+	int status = peer_atomic_lock(qp->to->peer);
+
+	if (status)
+		return status == -EAGAIN ? RESP_BUSY : IBV_WC_LOC_QP_OP_ERR;
+	status = copy_u64(qp, true, value, place);
+	peer_atomic_unlock(qp->to->peer);
+	return status;
+}
+
+/* InfiniBand, annex A19: a write of 8 bytes, with an answer. */
+static int resp_atomic_write(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges)
+{
+	const struct mr_view view = target_view(qp);
+	const uint32_t access = IBV_ACCESS_REMOTE_WRITE;
+	struct mr_place place;
+	int status = check_depth(qp);
+	uint64_t value;
+
+	if (!status)
+		status = load_value(qp, wqe, sges, &value);
+	if (status)
+		return status;
+	if (!(load_relaxed(&entry_of(qp)->access) & access) || wqe->remote_addr % sizeof(value))
+		return IBV_WC_REM_INV_REQ_ERR;
+	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, sizeof(value), &place))
+		return IBV_WC_REM_ACCESS_ERR;
+	return store_value(qp, &value, &place);
+}
+
+/*
+ * InfiniBand, annex A19. Copies have ended when a step ends, so only this thread's stores may still
+ * be on their way to other CPUs.
+ */
+static int resp_flush(struct qp *qp, const struct send_wqe *wqe)
+{
+	const struct mr_view view = target_view(qp);
+	bool is_known;
+
+	if (!(load_relaxed(&entry_of(qp)->access) & FLUSH_ACCESS))
+		return IBV_WC_REM_INV_REQ_ERR;
+	is_known = mr_may_flush(&view, wqe->rkey, wqe->remote_addr, wqe->compare_add,
+				wqe->swap >> 8 == FLUSH_REGION);
+	if (!is_known)
+		return IBV_WC_REM_ACCESS_ERR;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return IBV_WC_SUCCESS;
+}
+
+/* InfiniBand, annex A14: the SRQ must exist, and be of the receiving queue pair's domain. */
+static int check_srq(const struct shared_qp *entry, const struct shared_qp *end)
+{
+	return load_ordered(&end->state) == SHARED_QP_READY &&
+			       load_relaxed(&entry->xrcd) == load_relaxed(&end->xrcd) ?
+		       0 :
+		       IBV_WC_REM_INV_RD_REQ_ERR;
 }
 
 /*
@@ -371,7 +524,7 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
  */
 static int check_in(const struct qp *qp, const struct send_wqe *wqe)
 {
-	const struct shared_qp *s = qp->to->shared;
+	const struct shared_qp *s = entry_of(qp);
 	uint32_t state = load_ordered(&s->state);
 
 	if (!qp_is_reliable(qp) && state == SHARED_QP_GONE)
@@ -382,7 +535,7 @@ static int check_in(const struct qp *qp, const struct send_wqe *wqe)
 		return load_relaxed(&s->qkey) == wqe->ud.qkey ? 0 : RESP_DROPPED;
 	if (state != SHARED_QP_READY || load_relaxed(&s->dest_qpn) != qp->ibv.qp_num)
 		return RESP_SILENT;
-	return 0;
+	return qp_names_srqs(qp) ? check_srq(s, qp->to->shared) : 0;
 }
 
 static int execute_wqe(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
@@ -397,6 +550,10 @@ static int execute_wqe(struct qp *qp, const struct send_wqe *wqe, const struct i
 		return status;
 	if (wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		return resp_atomic(qp, wqe, sges);
+	if (wqe->opcode == IBV_WR_ATOMIC_WRITE)
+		return resp_atomic_write(qp, wqe, sges);
+	if (wqe->opcode == FLUSH_OP)
+		return resp_flush(qp, wqe);
 	if (!gather_local(&here, qp, wqe, sges, inlined, length))
 		return IBV_WC_LOC_PROT_ERR;
 	if (wr_is_send(wqe->opcode))
@@ -408,8 +565,12 @@ int resp_step(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *s
 {
 	int status;
 
+	if (qp_names_srqs(qp))
+		guard_enter(&qp->remote.guard);
 	guard_enter(&qp->to->guard);
 	status = execute_wqe(qp, wqe, sges, inlined);
 	guard_leave(&qp->to->guard);
+	if (qp_names_srqs(qp))
+		guard_leave(&qp->remote.guard);
 	return status;
 }

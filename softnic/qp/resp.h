@@ -16,6 +16,7 @@ enum {
 	RESP_BUSY = -4, /* another initiator executes an atomic */
 	RESP_LATER = -5, /* a fault delays the WR */
 	RESP_DROPPED = -6, /* the target does not accept the message; UC and UD only */
+	RESP_STUCK = -8, /* another copy to the peer waits for a page */
 	RESP_ASKED = -7, /* the port of a softnic on another host is being found out */
 };
 
@@ -28,7 +29,7 @@ enum { RESP_BYTES_MAX = 1 << 20 }; /* per step */
  * @sges: its local SGEs
  * @inlined: its data, if posted inline
  *
- * Context: qp->lock held.
+ * Context: qp->lock held; dropped while the kernel copies.
  * Return: IBV_WC_SUCCESS if the request is done, another enum ibv_wc_status, or RESP_*.
  */
 int resp_step(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges, void *inlined);

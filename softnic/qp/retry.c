@@ -34,6 +34,12 @@ void retry_after(struct qp *qp, uint64_t ns)
 	softnic_timer_arm(&qp->timer, ns, req_timer_expired);
 }
 
+static uint8_t rnr_timer_of(const struct qp *qp)
+{
+	return qp->remote.shared ? load_relaxed(&qp->remote.shared->min_rnr_timer) :
+				   qp->gate_sender.rnr_timer;
+}
+
 void retry_receiver_not_ready(struct qp *qp)
 {
 	struct send_queue *sq = &qp->sq;
@@ -49,7 +55,7 @@ void retry_receiver_not_ready(struct qp *qp)
 	}
 	if (qp->attr.rnr_retry != ROCE_RNR_FOR_EVER)
 		sq->rnr_left--;
-	retry_after(qp, roce_rnr_ns(load_relaxed(&qp->remote.shared->min_rnr_timer)));
+	retry_after(qp, roce_rnr_ns(rnr_timer_of(qp)));
 }
 
 /* The timeout for the first attempt and for each retry; timeout 0 means no limit. */
@@ -65,8 +71,8 @@ static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
 }
 
 /*
- * The first datagram to a remote queue pair requests it at once. Then each delay is longer: many
- * requesters that ask often would delay the answers for each other.
+ * The first message to an SRQ, or to a remote queue pair of datagrams, requests it at once. Then
+ * each delay is longer: many requesters that ask often would delay the answers for each other.
  */
 static void schedule_retry(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 {
@@ -76,7 +82,7 @@ static void schedule_retry(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 	if (!sq->give_up_ns) {
 		sq->give_up_ns = now_ns + give_up_after_ns(qp, ns_min);
 		sq->again_ns = again_ns;
-		sq->asks = sq->waiting = !qp_is_reliable(qp);
+		sq->asks = sq->waiting = !qp_is_reliable(qp) || qp->to != &qp->remote;
 		if (sq->asks)
 			return;
 	}

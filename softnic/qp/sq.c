@@ -10,6 +10,7 @@
 #include "softnic/cq/cq.h"
 #include "deliver.h"
 #include "softnic/qp_far/far.h"
+#include "softnic/strict/strict.h"
 #include "sq.h"
 
 int sq_init(struct qp *qp)
@@ -32,6 +33,7 @@ int sq_init(struct qp *qp)
 
 void sq_fini(struct qp *qp)
 {
+	strict_forget(&qp->sq);
 	free(qp->sq.wqes);
 	free(qp->sq.sges);
 	free(qp->sq.inlined);
@@ -49,6 +51,7 @@ void sq_forget_attempt(struct send_queue *sq)
 	sq->faults_drawn = false;
 	sq->invalidates = false;
 	sq->asks = false;
+	sq->fails_with = 0;
 	if (sq->fanout)
 		sq->fanout->has_begun = false;
 }
@@ -57,10 +60,12 @@ void sq_reset(struct qp *qp)
 {
 	struct send_queue *sq = &qp->sq;
 
+	strict_forget(sq);
 	store_relaxed(&sq->tail, 0);
 	store_relaxed(&sq->done, 0);
 	store_release(&sq->polled, 0);
 	sq_forget_attempt(sq);
+	sq->drops = false;
 	if (sq->fanout)
 		sq->fanout->is_known = false;
 }
@@ -70,11 +75,25 @@ bool sq_has_begun(const struct qp *qp)
 	const struct send_queue *sq = &qp->sq;
 
 	return sq->offset || sq->has_receive || sq->give_up_ns || sq->rnr_begun ||
-	       sq->invalidates || far_has_begun(qp);
+	       sq->invalidates || sq->is_copying || far_has_begun(qp);
+}
+
+bool sq_uses_key(const struct send_queue *sq, uint32_t lkey)
+{
+	size_t at = sq->done & (sq->size - 1);
+	const struct send_wqe *wqe = &sq->wqes[at];
+	uint32_t i;
+
+	for (i = 0; !(wqe->flags & IBV_SEND_INLINE) && i < wqe->num_sge; i++)
+		if (sq->sges[at * sq->max_sge + i].lkey == lkey)
+			return true;
+	return false;
 }
 
 static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
 {
+	if (op == FLUSH_OP)
+		return FLUSH_WC;
 	switch (op) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
@@ -90,6 +109,8 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
 		return IBV_WC_COMP_SWAP;
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		return IBV_WC_FETCH_ADD;
+	case IBV_WR_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
 	default:
 		return IBV_WC_RDMA_WRITE;
 	}

@@ -26,8 +26,19 @@ static inline struct send_wqe *sq_current(struct send_queue *sq)
 	return &sq->wqes[sq->done & (sq->size - 1)];
 }
 
+/** sq_inline_bytes() - where the WQE at index @at keeps its inline data */
+static inline void *sq_inline_bytes(const struct send_queue *sq, size_t at)
+{
+	if (sq->wqes[at].opcode == IBV_WR_ATOMIC_WRITE)
+		return &sq->wqes[at].value;
+	return sq->inlined + at * sq->max_inline;
+}
+
 /** sq_has_begun() - true if the first WR in the queue is in flight; qp->lock held */
 bool sq_has_begun(const struct qp *qp);
+
+/** sq_uses_key() - does the first WR in the queue name that local key? qp->lock held */
+bool sq_uses_key(const struct send_queue *sq, uint32_t lkey);
 
 /** sq_forget_attempt() - clear the progress of the current WR; qp->lock held */
 void sq_forget_attempt(struct send_queue *sq);

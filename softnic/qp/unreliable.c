@@ -21,6 +21,7 @@ int unreliable_status(struct qp *qp, int status)
 	switch (status) {
 	case RESP_MORE:
 	case RESP_LATER:
+	case RESP_STUCK:
 	case IBV_WC_LOC_LEN_ERR:
 	case IBV_WC_LOC_PROT_ERR:
 	case IBV_WC_LOC_QP_OP_ERR:

@@ -14,6 +14,7 @@
 #include "softnic/qp_far/far.h"
 #include "softnic/qp_far/far_seal.h"
 #include "softnic/qp_far/far_timer.h"
+#include "softnic/qp_far/reply.h"
 
 #define IDLE_NS 5000000000ull
 #define EARLY_NS 50000000ull /* a process of a busy host pauses for less, mostly */
@@ -51,7 +52,7 @@ static void free_far(struct far *f)
 {
 	if (f->self)
 		peer_put(f->self);
-	agree_fini(&f->agree);
+	far_seal_fini(f);
 	free(f->wqes);
 	free(f->resources);
 	free(f);
@@ -91,7 +92,7 @@ static void init_transport(struct qp *qp, struct far *f, const struct ibv_qp_att
 	};
 
 	roce_qp_init(&f->roce, &config);
-	f->armed_ns = ROCE_NEVER;
+	f->armed_ns = f->wait_until_ns = ROCE_NEVER;
 }
 
 static int connect_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr,
@@ -108,7 +109,7 @@ static int connect_far(struct qp *qp, struct far *f, const struct ibv_qp_attr *a
 		rc = -EPERM;
 	if (!rc) {
 		init_transport(qp, f, attr, av->mtu);
-		far_seal_init(qp, f, attr);
+		rc = far_seal_init(qp, f, attr);
 	}
 	return -rc;
 }
@@ -134,6 +135,8 @@ int far_create(struct qp *qp, const struct ibv_qp_attr *attr)
 		rc = ah_resolve(qp->ibv.context, &attr->ah_attr, &av);
 	if (rc || (!is_datagram && !av.is_far))
 		return rc;
+	if (qp->ibv.qp_type == IBV_QPT_XRC_SEND || qp->ibv.qp_type == IBV_QPT_XRC_RECV)
+		return EOPNOTSUPP; /* the transport between hosts does not carry SRQ numbers */
 	if (!is_datagram && !attr->dest_qp_num)
 		return EINVAL; /* no queue pair of a program has this number */
 	f = calloc(1, sizeof(*f));
@@ -151,8 +154,50 @@ int far_create(struct qp *qp, const struct ibv_qp_attr *attr)
 	return 0;
 }
 
+/* The sender of UC gets no answers from which to learn the port. Returns false: try later. */
+static bool finds_port(struct qp *qp)
+{
+	struct far *f = qp->far;
+	uint16_t port;
+
+	f->is_asking = false;
+	if (f->is_known || qp->ibv.qp_type != IBV_QPT_UC || f->posted == qp->sq.done)
+		return true;
+	port = neighbor_port(&f->path, qp->attr.dest_qp_num);
+	f->is_asking = !port;
+	if (port)
+		f->path.to.port = port;
+	return port;
+}
+
+static void transmit(struct qp *qp)
+{
+	uint64_t now_ns = softnic_loop_now_ns();
+	uint32_t left = PACKETS_MAX;
+
+	if (!finds_port(qp))
+		return;
+	send_begin();
+	if (far_seal_may_send(qp) && !reply_is_awaited(qp, now_ns))
+		while (left && far_seal_output(qp, now_ns))
+			left--;
+	send_end();
+	if (!left)
+		softnic_loop_kick_work(&qp->work);
+}
+
+/* An acknowledgement that waits for a reply must leave before the queue pair ends. */
+static void send_owed(struct qp *qp)
+{
+	if (far_is_connected(qp) && reply_is_owed(qp)) {
+		qp->far->wait_until_ns = 0;
+		transmit(qp);
+	}
+}
+
 void far_destroy(struct qp *qp)
 {
+	send_owed(qp);
 	if (qp->far)
 		free_far(qp->far);
 	qp->far = NULL;
@@ -207,6 +252,7 @@ void far_fail(struct qp *qp)
 {
 	if (!far_is_connected(qp))
 		return;
+	send_owed(qp);
 	roce_qp_fail(&qp->far->roce);
 	qp->far->posted = qp->sq.done;
 }
@@ -239,6 +285,8 @@ static bool run_local(struct qp *qp, const struct send_wqe *wqe)
 
 static void post_all(struct qp *qp)
 {
+	if (has_work(qp))
+		reply_posted(qp);
 	while (qp->state == IBV_QPS_RTS && has_work(qp)) {
 		const struct send_wqe *wqe = &qp->sq.wqes[qp->far->posted & (qp->sq.size - 1)];
 
@@ -251,38 +299,6 @@ static void post_all(struct qp *qp)
 			return;
 		}
 	}
-}
-
-/* The sender of UC gets no answers from which to learn the port. Returns false: try later. */
-static bool finds_port(struct qp *qp)
-{
-	struct far *f = qp->far;
-	uint16_t port;
-
-	f->is_asking = false;
-	if (f->is_known || qp->ibv.qp_type != IBV_QPT_UC || f->posted == qp->sq.done)
-		return true;
-	port = neighbor_port(&f->path, qp->attr.dest_qp_num);
-	f->is_asking = !port;
-	if (port)
-		f->path.to.port = port;
-	return port;
-}
-
-static void transmit(struct qp *qp)
-{
-	uint64_t now_ns = softnic_loop_now_ns();
-	uint32_t left = PACKETS_MAX;
-
-	if (!finds_port(qp))
-		return;
-	send_begin();
-	if (far_seal_may_send(qp))
-		while (left && far_seal_output(qp, now_ns))
-			left--;
-	send_end();
-	if (!left)
-		softnic_loop_kick_work(&qp->work);
 }
 
 static enum ibv_wc_status wc_status(enum roce_status status)

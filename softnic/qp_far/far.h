@@ -27,7 +27,8 @@
  * @path: to the peer; not for UD
  * @is_known: the port of @path is the peer's own, learned from an accepted packet; or the peer is
  *	no softnic and has answered from another port
- * @agree: whether packets are sealed; not for UD
+ * @agree: whether packets are sealed, and the keys: far_seal.h; NULL for UD
+ * @has_keys: @agree is in memory for keys
  * @posted: position in the send queue of the next work request for the transport
  * @self: this process as its own peer, by which requests reach our memory; not for UD
  * @receive: taken from the receive queue
@@ -37,6 +38,10 @@
  * @grh_flags: IBV_WC_GRH and RECV_IPV4 of the datagram being received
  * @is_asking: packets of UC wait until the port of @path is known
  * @is_lost: the peer's process has ended, or its host
+ * @heard: the responder's next PSN after the last requests that want an acknowledgement
+ * @heard_ns: when they came; 0: the program has posted since
+ * @replies: in a row that came soon
+ * @wait_until_ns: an acknowledgement waits for a reply, or ROCE_NEVER
  * @armed_ns: deadline of qp->timer, or ROCE_NEVER
  * @counted: what the process's counters have of the transport's
  * @peer: the counters of the peer's host; not for UD
@@ -45,12 +50,15 @@ struct far {
 	struct roce_qp roce;
 	struct udp_path path;
 	bool is_known, is_asking, is_lost;
-	struct agree agree;
+	struct agree *agree;
+	bool has_keys;
 	uint32_t posted;
 	struct shm_peer *self;
 	struct rq_receive receive;
 	bool has_receive, is_kept;
 	uint32_t grh_flags;
+	uint32_t replies;
+	uint64_t heard, heard_ns, wait_until_ns;
 	uint64_t armed_ns;
 	struct roce_counters counted;
 	struct softnic_peer_counters *peer;

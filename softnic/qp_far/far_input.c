@@ -11,9 +11,11 @@
 #include "softnic/qp_far/far.h"
 #include "softnic/qp_far/far_input.h"
 #include "softnic/qp_far/far_seal.h"
+#include "softnic/qp_far/reply.h"
 #include "softnic/qp_far/stage.h"
 
 static struct qp *current; /* locked, with nic.lock; or NULL */
+static uint64_t now_ns; /* when it was locked: reading the clock for each packet costs too much */
 
 static enum ibv_event_type event_of(enum roce_status status)
 {
@@ -31,6 +33,7 @@ void far_input_end(void)
 	current = NULL;
 	if (!qp_is_datagram(qp)) {
 		stage_flush(qp);
+		reply_heard(qp, now_ns);
 		far_run(qp); /* the NAK leaves before the queue pair fails */
 		if (qp->far->roce.error)
 			qp_error_event(qp, event_of(qp->far->roce.error));
@@ -52,6 +55,7 @@ static bool switch_to(uint32_t qpn)
 		pthread_mutex_lock(&qp->lock);
 		if (qp->far && qp_is_connected(qp)) {
 			current = qp;
+			now_ns = softnic_loop_now_ns();
 			return true;
 		}
 		pthread_mutex_unlock(&qp->lock);
@@ -88,7 +92,7 @@ static void take_datagram(struct qp *qp, const struct udp_packet *packet,
 
 	ah_fill_grh(&av, decoded->payload_bytes, &grh);
 	qp->far->grh_flags = IBV_WC_GRH | (ah_is_between_ipv4(&av) ? RECV_IPV4 : 0);
-	roce_qp_input(&qp->far->roce, decoded, (const uint8_t *)&grh, softnic_loop_now_ns());
+	roce_qp_input(&qp->far->roce, decoded, (const uint8_t *)&grh, now_ns);
 	far_count(qp, peers_get(&packet->from.gid));
 }
 
@@ -99,7 +103,7 @@ static bool take(struct qp *qp, const struct roce_packet *decoded)
 	uint64_t accepted = count_accepted(&roce->counters);
 
 	stage_begin(qp, decoded->opcode);
-	roce_qp_input(roce, decoded, NULL, softnic_loop_now_ns());
+	roce_qp_input(roce, decoded, NULL, now_ns);
 	stage_end(qp, decoded->opcode);
 	return count_accepted(&roce->counters) != accepted;
 }
@@ -119,7 +123,7 @@ void far_input(const struct udp_packet *packet, const struct roce_packet *decode
 		take_datagram(current, packet, decoded);
 		return;
 	}
-	agree = &current->far->agree;
+	agree = current->far->agree;
 	if (!is_of_peer(current, packet))
 		return;
 	if (!agree_takes_clear(agree)) {

@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "softnic/qp/req.h"
+#include "softnic/qp/sq.h"
 #include "softnic/rq/srq.h"
 #include "softnic/shm/iov_list.h"
 #include "softnic/verbs/nic.h"
@@ -62,11 +63,13 @@ static enum roce_status copy_wqe(struct qp *qp, const struct roce_wqe *wqe, uint
 	size_t at = wqe->id & (sq->size - 1);
 	const struct mr_view view = own_view(qp->ibv.pd->handle);
 
+	bool is_result = wqe->op >= ROCE_OP_READ && wqe->op != ROCE_OP_ATOMIC_WRITE;
+
 	if (sq->wqes[at].flags & IBV_SEND_INLINE) {
-		memcpy(bytes, sq->inlined + at * sq->max_inline + offset, length);
+		memcpy(bytes, (uint8_t *)sq_inline_bytes(sq, at) + offset, length);
 		return ROCE_SUCCESS;
 	}
-	return copy_sges(&view, wqe->op >= ROCE_OP_READ, sq->sges + at * sq->max_sge,
+	return copy_sges(&view, is_result, sq->sges + at * sq->max_sge,
 			 sq->wqes[at].num_sge, offset, bytes, length);
 }
 
@@ -177,6 +180,12 @@ static enum roce_status write_memory(void *host, uint32_t rkey, uint64_t addr, c
 
 static uint64_t result_of(const struct roce_packet *p, uint64_t old)
 {
+	uint64_t value;
+
+	if (p->opcode == ROCE_ATOMIC_WRITE) {
+		memcpy(&value, p->payload, sizeof(value));
+		return value;
+	}
 	if ((p->opcode & ~ROCE_TRANSPORT_MASK) == ROCE_FETCH_ADD)
 		return old + p->swap_add;
 	return old == p->compare ? p->swap_add : old;
@@ -196,7 +205,9 @@ static enum roce_status update(void *host, const struct roce_packet *request, ui
 {
 	struct qp *qp = host;
 	struct mr_place place;
-	enum roce_status status = find_memory(qp, request->rkey, ROCE_RIGHT_ATOMIC, request->addr,
+	enum roce_right right = request->opcode == ROCE_ATOMIC_WRITE ? ROCE_RIGHT_WRITE :
+								       ROCE_RIGHT_ATOMIC;
+	enum roce_status status = find_memory(qp, request->rkey, right, request->addr,
 					      sizeof(*original), &place);
 	uint64_t new;
 
@@ -222,14 +233,8 @@ static int64_t take(void *host)
 {
 	struct qp *qp = host;
 	struct far *f = qp->far;
-	int rc = 0;
 
-	while (!f->is_kept && !rc) {
-		rc = rq_peek(&qp->rq->ring, &f->receive);
-		if (!rc)
-			f->is_kept = rq_take(&qp->rq->ring, &f->receive, taker_of(qp));
-	}
-	if (!f->is_kept)
+	if (!f->is_kept && recv_queue_take(qp->rq, taker_of(qp), &f->receive))
 		return -EAGAIN;
 	f->is_kept = false;
 	f->has_receive = true;
@@ -241,10 +246,10 @@ static int64_t take(void *host)
 static enum roce_status place(void *host, uint64_t offset, const uint8_t *from, uint32_t bytes)
 {
 	struct qp *qp = host;
-	const struct rq_receive *r = &qp->far->receive;
-	const struct mr_view view = own_view(load_relaxed(&qp->rq->ring.shared->pd));
 
-	return copy_sges(&view, true, r->sges, r->num_sge, offset, (void *)from, bytes);
+	return recv_queue_fill(qp->rq, &qp->far->receive, recv_pd(qp), offset, from, bytes) ?
+		       ROCE_SUCCESS :
+		       ROCE_LOC_PROT;
 }
 
 static uint32_t wc_status(enum roce_status status)

@@ -13,6 +13,8 @@
 
 static enum roce_op op_of(enum ibv_wr_opcode op)
 {
+	if (op == FLUSH_OP)
+		return ROCE_OP_READ; /* of no bytes: answered when all earlier writes are done */
 	switch (op) {
 	case IBV_WR_SEND_WITH_IMM:
 		return ROCE_OP_SEND_IMM;
@@ -28,6 +30,8 @@ static enum roce_op op_of(enum ibv_wr_opcode op)
 		return ROCE_OP_CMP_SWAP;
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		return ROCE_OP_FETCH_ADD;
+	case IBV_WR_ATOMIC_WRITE:
+		return ROCE_OP_ATOMIC_WRITE;
 	default:
 		return ROCE_OP_SEND;
 	}

@@ -24,8 +24,11 @@ void far_seal_load(void);
 /** far_seal_load_early() - the same when a device is opened, if all connections ask */
 void far_seal_load_early(void);
 
-/** far_seal_init() - at RTR */
-void far_seal_init(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr);
+/** far_seal_init() - at RTR; 0 or -ENOMEM; the caller owes far_seal_fini() in both cases */
+int far_seal_init(struct qp *qp, struct far *f, const struct ibv_qp_attr *attr);
+
+/** far_seal_fini() - wipe and free the agreement, if there is one */
+void far_seal_fini(struct far *f);
 
 /** far_seal_start() - at RTS */
 void far_seal_start(struct qp *qp);

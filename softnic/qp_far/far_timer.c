@@ -46,8 +46,10 @@ void far_timer_set(struct qp *qp)
 	struct far *f = qp->far;
 	uint64_t deadline_ns = roce_qp_deadline_ns(&f->roce), now_ns;
 
-	if (far_is_connected(qp) && agree_deadline_ns(&f->agree) < deadline_ns)
-		deadline_ns = agree_deadline_ns(&f->agree);
+	if (far_is_connected(qp) && agree_deadline_ns(f->agree) < deadline_ns)
+		deadline_ns = agree_deadline_ns(f->agree);
+	if (f->wait_until_ns < deadline_ns)
+		deadline_ns = f->wait_until_ns;
 	if (f->is_asking && softnic_loop_now_ns() + NEIGHBOR_WAIT_NS < deadline_ns)
 		deadline_ns = softnic_loop_now_ns() + NEIGHBOR_WAIT_NS;
 	if (deadline_ns >= f->armed_ns)

@@ -38,7 +38,7 @@ static bool is_to(const struct qp *qp, const struct udp_address *to)
 
 static bool is_sealed(const struct qp *qp)
 {
-	return qp->far->agree.state == AGREE_SEALED;
+	return qp->far->agree->state == AGREE_SEALED;
 }
 
 /* Responses do not count: their PSNs would be easier to guess. */
@@ -72,7 +72,7 @@ static bool is_refused(const struct qp *qp, const struct quoted *q)
 	if (qp->attr.dest_qp_num != read_24(q->bytes + QPN_AT))
 		return false;
 	copy = *q;
-	return seal_is_own(&qp->far->agree.seal, copy.bytes, copy.size);
+	return seal_is_own(&qp->far->agree->seal, copy.bytes, copy.size);
 }
 
 /*

@@ -4,9 +4,9 @@
  * table is linear: an entry is the sum of the entries of its index's bits. So eight numbers
  * define each table, and the compiler computes the rest.
  *
- * x86 multiplies polynomials without carries: four products reduce 64 bytes at a time to 64 bytes
- * with the same CRC (Gopal et al., "Fast CRC computation for generic polynomials using PCLMULQDQ",
- * Intel, 2009). The tables do the last 16 bytes.
+ * x86 multiplies polynomials without carries: eight products reduce 64 bytes at a time, or 128, to
+ * as many with the same CRC (Gopal et al., "Fast CRC computation for generic polynomials using
+ * PCLMULQDQ", Intel, 2009). The tables do the last 16 bytes.
  */
 #include <string.h>
 #ifdef __x86_64__
@@ -56,7 +56,7 @@ static const uint32_t tables[8][256] = {
 	      0x533b85da),
 };
 
-enum { FOLD_MIN = 64 };
+enum { FOLD_MIN = 32 }; /* then folding pays */
 
 static uint32_t little_endian(const uint8_t *b)
 {
@@ -66,18 +66,39 @@ static uint32_t little_endian(const uint8_t *b)
 #ifdef __x86_64__
 
 #define FOLDS __attribute__((target("pclmul")))
+#define FOLDS_WIDE __attribute__((target("avx2,pclmul,vpclmulqdq,xsave")))
 
-static bool can_fold(void)
+enum { CANNOT_FOLD = 1, CAN_FOLD, CAN_FOLD_WIDE };
+
+/* The kernel saves the wide registers. */
+FOLDS_WIDE static bool keeps_wide_registers(void)
 {
-	static int answer; /* 1: yes, 2: no; every thread finds the same */
-	unsigned int a, b, c = 0, d;
+	return (_xgetbv(0) & 6) == 6;
+}
+
+static int find_answer(void)
+{
+	unsigned int a, b, c, d;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_PCLMUL))
+		return CANNOT_FOLD;
+	if (!(c & bit_OSXSAVE) || !keeps_wide_registers())
+		return CAN_FOLD;
+	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2) || !(c & bit_VPCLMULQDQ))
+		return CAN_FOLD;
+	return CAN_FOLD_WIDE;
+}
+
+static int can_fold(void)
+{
+	static int answer; /* 0: not known; every thread finds the same */
 	int known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
 
 	if (!known) {
-		known = __get_cpuid(1, &a, &b, &c, &d) && c & bit_PCLMUL ? 1 : 2;
+		known = find_answer();
 		__atomic_store_n(&answer, known, __ATOMIC_RELAXED);
 	}
-	return known == 1;
+	return known;
 }
 
 static __m128i load(const uint8_t *at)
@@ -94,34 +115,89 @@ FOLDS static __m128i fold(__m128i x, __m128i factors, __m128i onto)
 }
 
 /*
- * The factors are x^(n + 32) and x^(n - 32) modulo the polynomial, reflected, for a distance of n
- * bits. @size is at least 64 and a multiple of 16. The result continues with a CRC of 0.
+ * The factors of all folds are x^(n + 32) and x^(n - 32) modulo the polynomial, reflected, for a
+ * distance of n bits.
  */
-FOLDS static void fold_bytes(uint32_t crc, const uint8_t *at, size_t size, uint8_t *result)
+static __m128i by_128(void)
+{
+	return _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
+}
+
+FOLDS_WIDE static __m256i load_wide(const uint8_t *at)
+{
+	return _mm256_loadu_si256((const __m256i *)at);
+}
+
+/* As fold(), of two numbers at once. */
+FOLDS_WIDE static __m256i fold_wide(__m256i x, __m256i factors, __m256i onto)
+{
+	return _mm256_xor_si256(_mm256_xor_si256(_mm256_clmulepi64_epi128(x, factors, 0x00),
+						 _mm256_clmulepi64_epi128(x, factors, 0x11)),
+				onto);
+}
+
+/* @size is a multiple of 128, and not 0. */
+FOLDS_WIDE static __m128i fold_128_bytes(__m128i first, const uint8_t *at, size_t size)
+{
+	const __m256i by_1024 = _mm256_set_epi64x(0x14a7fe880, 0x1e88ef372, 0x14a7fe880,
+						  0x1e88ef372);
+	const __m256i by_256 = _mm256_set_epi64x(0x15a546366, 0x0f1da05aa, 0x15a546366,
+						 0x0f1da05aa);
+	__m256i a = load_wide(at), b = load_wide(at + 32);
+	__m256i c = load_wide(at + 64), d = load_wide(at + 96);
+
+	a = _mm256_xor_si256(a, _mm256_zextsi128_si256(first));
+	for (size -= 128, at += 128; size; size -= 128, at += 128) {
+		a = fold_wide(a, by_1024, load_wide(at));
+		b = fold_wide(b, by_1024, load_wide(at + 32));
+		c = fold_wide(c, by_1024, load_wide(at + 64));
+		d = fold_wide(d, by_1024, load_wide(at + 96));
+	}
+	d = fold_wide(fold_wide(fold_wide(a, by_256, b), by_256, c), by_256, d);
+	return fold(_mm256_castsi256_si128(d), by_128(), _mm256_extracti128_si256(d, 1));
+}
+
+/* @size is a multiple of 64, and not 0. */
+FOLDS static __m128i fold_64_bytes(__m128i first, const uint8_t *at, size_t size)
 {
 	const __m128i by_512 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4);
-	const __m128i by_128 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
-	__m128i x[4];
-	int i;
+	__m128i a = load(at), b = load(at + 16), c = load(at + 32), d = load(at + 48);
 
-	for (i = 0; i < 4; i++, at += 16)
-		x[i] = load(at);
-	x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int)crc));
-	for (size -= 64; size >= 64; size -= 64)
-		for (i = 0; i < 4; i++, at += 16)
-			x[i] = fold(x[i], by_512, load(at));
-	for (i = 1; i < 4; i++)
-		x[0] = fold(x[0], by_128, x[i]);
-	for (; size; size -= 16, at += 16)
-		x[0] = fold(x[0], by_128, load(at));
-	_mm_storeu_si128((__m128i *)result, x[0]);
+	a = _mm_xor_si128(a, first);
+	for (size -= 64, at += 64; size; size -= 64, at += 64) {
+		a = fold(a, by_512, load(at));
+		b = fold(b, by_512, load(at + 16));
+		c = fold(c, by_512, load(at + 32));
+		d = fold(d, by_512, load(at + 48));
+	}
+	return fold(fold(fold(a, by_128(), b), by_128(), c), by_128(), d);
+}
+
+/* @size is at least 16 and a multiple of 16. The result continues with a CRC of 0. */
+FOLDS static void fold_bytes(uint32_t crc, const uint8_t *at, size_t size, uint8_t *result)
+{
+	size_t wide = can_fold() == CAN_FOLD_WIDE ? size & ~(size_t)127 : 0;
+	size_t done = wide ? wide : size & ~(size_t)63;
+	__m128i x = _mm_cvtsi32_si128((int)crc);
+
+	if (wide)
+		x = fold_128_bytes(x, at, wide);
+	else if (done)
+		x = fold_64_bytes(x, at, done);
+	else
+		x = _mm_xor_si128(x, load(at));
+	for (done = done ? done : 16; done < size; done += 16)
+		x = fold(x, by_128(), load(at + done));
+	_mm_storeu_si128((__m128i *)result, x);
 }
 
 #else
 
-static bool can_fold(void)
+enum { CANNOT_FOLD = 1 };
+
+static int can_fold(void)
 {
-	return false;
+	return CANNOT_FOLD;
 }
 
 static void fold_bytes(uint32_t crc, const uint8_t *at, size_t size, uint8_t *result)
@@ -136,7 +212,7 @@ static uint32_t add_bytes(uint32_t crc, const uint8_t *at, size_t size)
 	uint8_t folded[16];
 	uint32_t high;
 
-	if (size >= FOLD_MIN && can_fold()) {
+	if (size >= FOLD_MIN && can_fold() != CANNOT_FOLD) {
 		fold_bytes(crc, at, size & ~(size_t)15, folded);
 		at += size & ~(size_t)15;
 		size &= 15;

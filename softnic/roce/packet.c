@@ -52,6 +52,7 @@ static const uint16_t traits_of[32] = {
 	[ROCE_FETCH_ADD] = ROCE_IS_KNOWN | ROCE_IS_START | ROCE_IS_END | ROCE_HAS_ATOMIC,
 	[ROCE_SEND_LAST_INV] = LAST | ROCE_IS_SEND | ROCE_HAS_INV,
 	[ROCE_SEND_ONLY_INV] = ONLY | ROCE_IS_SEND | ROCE_HAS_INV,
+	[ROCE_ATOMIC_WRITE] = ONLY | ROCE_HAS_RETH,
 };
 
 uint32_t roce_packet_traits(uint8_t opcode)

@@ -55,6 +55,7 @@ enum roce_opcode {
 	ROCE_FETCH_ADD = 0x14,
 	ROCE_SEND_LAST_INV = 0x16,
 	ROCE_SEND_ONLY_INV = 0x17,
+	ROCE_ATOMIC_WRITE = 0x1d, /* annex A19, memory placement extensions */
 };
 
 /* Traits of an opcode: its headers, its kind, and its place in a message. */

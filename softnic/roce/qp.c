@@ -33,7 +33,7 @@ int roce_qp_post(struct roce_qp *qp, const struct roce_wqe *wqe)
 	static const uint32_t ops_of_ud = 1 << ROCE_OP_SEND | 1 << ROCE_OP_SEND_IMM;
 	const struct roce_config *c = &qp->config;
 
-	if (wqe->op > ROCE_OP_FETCH_ADD || wqe->length > ROCE_MESSAGE_MAX)
+	if (wqe->op > ROCE_OP_ATOMIC_WRITE || wqe->length > ROCE_MESSAGE_MAX)
 		return -EINVAL;
 	if (c->transport == ROCE_UC && !(ops_of_uc >> wqe->op & 1))
 		return -EINVAL;

@@ -38,6 +38,7 @@ enum roce_op {
 	ROCE_OP_READ,
 	ROCE_OP_CMP_SWAP,
 	ROCE_OP_FETCH_ADD,
+	ROCE_OP_ATOMIC_WRITE,
 };
 
 /* Results, as enum ibv_wc_status names them. */
@@ -66,7 +67,7 @@ enum roce_right {
  * @op: enum roce_op
  * @is_solicited: the receiver's program gets an event
  * @is_fenced: waits for earlier reads and atomics
- * @length: of the message, in bytes; 8 for atomics
+ * @length: of the message, in bytes; 8 for atomics, of which an atomic write is one
  * @imm: immediate data in network order of its bytes, or the key to invalidate
  * @addr, @rkey: remote memory of writes, reads and atomics
  * @swap_add, @compare: of atomics
@@ -122,7 +123,8 @@ struct roce_arrival {
  * @check: whether a peer may access the whole range; called once a message. Of an empty range only
  *	the queue pair's right counts, and no key
  * @read, @write: access a range for a peer if its key, bounds and rights allow; called per packet
- * @atomic: execute the atomic of a request if the peer may; @original: the value before
+ * @atomic: execute the atomic of a request if the peer may; @original: the value before, except for
+ *	an atomic write, whose value is the payload of 8 bytes
  * @take: take the next receive: its room in bytes, or -EAGAIN if none is posted
  * @place: copy @bytes to @offset of the receive taken
  * @finish: end the receive taken, with a completion
@@ -178,7 +180,7 @@ struct roce_resource {
 	uint64_t next; /* PSN of the next response to send */
 	uint64_t addr, original;
 	uint32_t rkey, length;
-	bool is_atomic;
+	uint8_t request; /* opcode */
 	bool is_pending; /* responses are left to send */
 	bool is_again; /* they were all sent before */
 };

@@ -178,6 +178,7 @@ static uint8_t opcode_of(const struct roce_wqe *wqe, bool is_first, bool is_last
 		[ROCE_OP_READ] = { ROCE_READ_REQUEST, ROCE_READ_REQUEST },
 		[ROCE_OP_CMP_SWAP] = { ROCE_CMP_SWAP, ROCE_CMP_SWAP },
 		[ROCE_OP_FETCH_ADD] = { ROCE_FETCH_ADD, ROCE_FETCH_ADD },
+		[ROCE_OP_ATOMIC_WRITE] = { ROCE_ATOMIC_WRITE, ROCE_ATOMIC_WRITE },
 	};
 
 	if (is_last)
@@ -245,6 +246,7 @@ static void fill(struct roce_qp *qp, const struct roce_wqe *wqe, struct roce_pac
 	uint32_t offset = (uint32_t)(qp->req.next - wqe->first) * c->mtu;
 	bool is_request = roce_requester_expects_data(wqe);
 	bool is_last = is_request || left == 1;
+	bool has_bytes = !is_request || wqe->op == ROCE_OP_ATOMIC_WRITE;
 
 	*p = (struct roce_packet){
 		.opcode = c->transport |
@@ -262,8 +264,8 @@ static void fill(struct roce_qp *qp, const struct roce_wqe *wqe, struct roce_pac
 		.swap_add = wqe->swap_add,
 		.compare = wqe->compare,
 		.imm = wqe->imm,
-		.payload_bytes = is_request ? 0 :
-				 left == 1  ? wqe->length - offset :
+		.payload_bytes = !has_bytes ? 0 :
+				 is_last    ? wqe->length - offset :
 					      c->mtu,
 	};
 }

@@ -43,7 +43,7 @@ static inline struct roce_wqe *roce_requester_wqe(struct roce_qp *qp, uint32_t p
 	return &qp->config.wqes[position & (qp->config.send_size - 1)];
 }
 
-/** roce_requester_expects_data() - whether the WQE ends by a response with data */
+/** roce_requester_expects_data() - whether the WQE ends by a response of its own, no ACK */
 static inline bool roce_requester_expects_data(const struct roce_wqe *wqe)
 {
 	return wqe->op >= ROCE_OP_READ;

@@ -148,6 +148,8 @@ static bool is_response_of(const struct roce_qp *qp, const struct roce_wqe *wqe,
 	uint32_t mtu = qp->config.mtu, left = wqe->length - (uint32_t)(psn - wqe->first) * mtu;
 	bool is_last = psn + 1 == roce_requester_request_end(qp, wqe, psn);
 
+	if (wqe->op == ROCE_OP_ATOMIC_WRITE)
+		return p->opcode == ROCE_READ_ONLY && !p->payload_bytes;
 	if (wqe->op != ROCE_OP_READ)
 		return wqe->op > ROCE_OP_READ && p->opcode == ROCE_ATOMIC_ACK;
 	return p->opcode != ROCE_ATOMIC_ACK && p->payload_bytes == (left < mtu ? left : mtu) &&

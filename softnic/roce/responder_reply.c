@@ -5,7 +5,7 @@
  *
  * A ring keeps the last reads and atomics, as many as the peer may have in flight. A duplicate
  * read is executed again, from the first response that the peer lacks. A duplicate atomic gets
- * the result that the ring keeps (9.7.5).
+ * the result that the ring keeps (9.7.5). The response to an atomic write is that of an empty read.
  */
 #include <string.h>
 
@@ -51,13 +51,26 @@ void roce_responder_nak(struct roce_qp *qp, uint8_t syndrome, uint64_t psn)
 	roce_responder_end(qp);
 }
 
+static bool is_read(const struct roce_resource *res)
+{
+	return res->request == ROCE_READ_REQUEST;
+}
+
+static bool is_valid_atomic(const struct roce_packet *p)
+{
+	if (p->opcode == ROCE_ATOMIC_WRITE &&
+	    (p->payload_bytes != sizeof(uint64_t) || p->dma_bytes != sizeof(uint64_t)))
+		return false;
+	return !(p->addr % sizeof(uint64_t));
+}
+
 static uint8_t execute(struct roce_qp *qp, const struct roce_packet *p, struct roce_resource *res)
 {
 	const struct roce_ops *ops = qp->config.ops;
 	enum roce_status status;
 
-	if (res->is_atomic) {
-		if (p->addr % sizeof(uint64_t))
+	if (!is_read(res)) {
+		if (!is_valid_atomic(p))
 			return ROCE_NAK_INVALID;
 		status = ops->atomic(qp->config.host, p, &res->original);
 	} else {
@@ -80,7 +93,7 @@ uint8_t roce_responder_answer(struct roce_qp *qp, const struct roce_packet *p)
 		.addr = p->addr,
 		.rkey = p->rkey,
 		.length = p->dma_bytes,
-		.is_atomic = (p->opcode & ~ROCE_TRANSPORT_MASK) != ROCE_READ_REQUEST,
+		.request = p->opcode,
 	};
 	uint8_t syndrome;
 
@@ -109,12 +122,12 @@ static bool is_again(const struct roce_qp *qp, const struct roce_resource *res,
 {
 	uint64_t offset = (psn - res->first) * qp->config.mtu;
 
-	if (psn < res->first || psn >= res->end || p->rkey != res->rkey)
+	if (psn < res->first || psn >= res->end || p->rkey != res->rkey ||
+	    p->opcode != res->request)
 		return false;
-	if (res->is_atomic)
-		return p->opcode != ROCE_READ_REQUEST && p->addr == res->addr;
-	return p->opcode == ROCE_READ_REQUEST && p->addr == res->addr + offset &&
-	       p->dma_bytes == res->length - offset;
+	if (!is_read(res))
+		return p->addr == res->addr;
+	return p->addr == res->addr + offset && p->dma_bytes == res->length - offset;
 }
 
 void roce_responder_answer_again(struct roce_qp *qp, const struct roce_packet *p, uint64_t psn)
@@ -156,7 +169,7 @@ static uint8_t opcode_of(const struct roce_resource *res, bool is_first)
 {
 	bool is_last = res->next + 1 == res->end;
 
-	if (res->is_atomic)
+	if (!is_read(res) && res->request != ROCE_ATOMIC_WRITE)
 		return ROCE_ATOMIC_ACK;
 	if (is_last)
 		return is_first ? ROCE_READ_ONLY : ROCE_READ_LAST;
@@ -169,7 +182,7 @@ static size_t respond(struct roce_qp *qp, uint8_t *bytes)
 	const struct roce_config *c = &qp->config;
 	struct roce_resource *res = oldest_pending(qp);
 	uint64_t offset = (res->next - res->first) * c->mtu;
-	uint32_t left = res->is_atomic ? 0 : (uint32_t)(res->length - offset);
+	uint32_t left = is_read(res) ? (uint32_t)(res->length - offset) : 0;
 	struct roce_packet p = {
 		.opcode = opcode_of(res, res->next == res->begun),
 		.pkey = ROCE_PKEY_DEFAULT,

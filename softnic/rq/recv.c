@@ -2,7 +2,8 @@
 /*
  * Shared memory is trusted only where it agrees with the owner's private record. An arrival
  * counts once, and only under these conditions: its receive is out, its taker has finished, it
- * names this queue pair, and its length fits the buffers.
+ * names this queue pair, and its length fits the buffers. A message in a tray goes into the buffers
+ * of that record.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +11,9 @@
 #include "softnic/verbs/mw.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/qp/qp.h"
+#include "softnic/strict/strict.h"
 #include "recv.h"
+#include "tray.h"
 #include "softnic/qp/req.h"
 #include "softnic/qp/sq.h"
 
@@ -28,6 +31,11 @@ int recv_post(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	if (posted && load_ordered(&qp->arrivals.flushing))
 		cq_ring_own(to_cq(ibv->recv_cq), ibv->qp_num, posted, true);
 	return rc;
+}
+
+uint32_t recv_pd(const struct qp *qp)
+{
+	return qp->ibv.srq ? qp->ibv.srq->pd->handle : qp->ibv.pd->handle;
 }
 
 /* Whether an unpolled receive arrived at @at. Limited to the ring's size, whatever peers write. */
@@ -121,7 +129,7 @@ void recv_flush(struct qp *qp)
 	pthread_mutex_unlock(&qp->rq->lock);
 	if (left > 0)
 		cq_ring_own(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num, left, true);
-	if (qp->ibv.srq)
+	if (qp->ibv.srq && !qp_is_srq_end(qp)) /* the program does not know that one */
 		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
@@ -169,12 +177,16 @@ void recv_forget(struct qp *qp)
 	if (!qp->ibv.srq)
 		return;
 	pthread_mutex_lock(&rq->lock);
-	while ((i = take_flushed(qp)) != NOT_OUT)
+	while ((i = take_flushed(qp)) != NOT_OUT) {
+		strict_drop(rq->posted[i].wr_id);
 		recv_set_free(rq, i);
+	}
 	for (i = rq->posted[end].next; i != end; i = next) {
 		next = rq->posted[i].next;
-		if (is_used(qp, i))
+		if (is_used(qp, i)) {
+			strict_drop(rq->posted[i].wr_id);
 			recv_release(rq, i);
+		}
 	}
 	pthread_mutex_unlock(&rq->lock);
 }
@@ -196,7 +208,7 @@ static void fill_wc(struct qp *qp, const struct posted_recv *posted, const struc
 {
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = posted->wr_id;
-	wc->qp_num = qp->ibv.qp_num;
+	wc->qp_num = qp_is_srq_end(qp) ? r->src_qp : qp->ibv.qp_num;
 	wc->src_qp = r->src_qp;
 	wc->status = r->status <= IBV_WC_GENERAL_ERR ? r->status : IBV_WC_FATAL_ERR;
 	wc->opcode = r->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM :
@@ -217,6 +229,16 @@ static void fill_wc(struct qp *qp, const struct posted_recv *posted, const struc
 	}
 }
 
+/* The message is in its tray. */
+static void empty_tray(struct qp *qp, uint32_t index, struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS ||
+	    tray_empty(&qp->segment.trays, qp->rq, index, wc->byte_len, recv_pd(qp)))
+		return;
+	wc->status = IBV_WC_LOC_PROT_ERR;
+	qp->arrivals.has_failed = true;
+}
+
 /* Returns the number of completions made, 0 or 1. */
 static int take_arrival(struct qp *qp, uint32_t index, struct ibv_wc *wc)
 {
@@ -235,6 +257,8 @@ static int take_arrival(struct qp *qp, uint32_t index, struct ibv_wc *wc)
 		return 0;
 	}
 	fill_wc(qp, &rq->posted[index], &result, wc);
+	if (result.flags & RECV_IN_TRAY)
+		empty_tray(qp, index, wc);
 	recv_release(rq, index);
 	return 1;
 }
@@ -284,10 +308,19 @@ static void begin_batch(struct qp *qp)
 	a->batch_sent = load_acquire(&qp->sq.done);
 }
 
+/* As the specification demands after a receive that was at fault. */
+static void fail_after_receive(struct qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	qp_error(qp);
+	pthread_mutex_unlock(&qp->lock);
+}
+
 /* Room left means that the whole batch was polled. */
 static int poll_batch(struct qp *qp, struct ibv_wc *wc, int room)
 {
 	struct recv_arrivals *a = &qp->arrivals;
+	bool has_failed;
 	uint32_t index;
 	int n = 0;
 
@@ -298,7 +331,11 @@ static int poll_batch(struct qp *qp, struct ibv_wc *wc, int room)
 		a->polled++;
 		n += take_arrival(qp, index, &wc[n]);
 	}
+	has_failed = a->has_failed;
+	a->has_failed = false;
 	pthread_mutex_unlock(&qp->rq->lock);
+	if (has_failed)
+		fail_after_receive(qp);
 	return n;
 }
 

@@ -18,9 +18,13 @@ struct recv_arrivals {
 	uint32_t end; /* end of the arrivals, once flushing */
 	uint64_t flushed_ns; /* if the CQ stamps its completions */
 	bool flushing; /* the queue pair's other receives are flushed */
+	bool has_failed; /* a message did not fit its receive's buffers */
 	/* for an SRQ, once flushing: the first receive to flush, and how many */
 	uint32_t lost, num_lost;
 };
+
+/* The handle of the protection domain of the receives' buffers. */
+uint32_t recv_pd(const struct qp *qp);
 
 /* ibv_post_recv(), called through ibv_context.ops. */
 int recv_post(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);

@@ -15,6 +15,7 @@
 struct posted_recv {
 	uint64_t wr_id;
 	uint64_t room; /* bytes */
+	uint32_t num_sge;
 	uint32_t position;
 	uint32_t prev, next; /* in the list of receives that are out, in order posted; or NOT_OUT */
 	uint32_t next_lost; /* in the chain of receives that their taker lost */
@@ -26,6 +27,7 @@ struct recv_queue {
 	pthread_mutex_t lock; /* guards all fields, and struct recv_arrivals of its queue pairs */
 	struct rq ring;
 	struct posted_recv *posted; /* ring.size entries, and the list's end */
+	struct ibv_sge *sges; /* max_sge a receive */
 	uint32_t *free; /* indices that are not out */
 	uint32_t num_free;
 	uint32_t max_wr, max_sge;
@@ -33,19 +35,20 @@ struct recv_queue {
 };
 
 /**
- * recv_queue_init() - reserve room for @max_wr receives
+ * recv_queue_init() - reserve room for @room receives, of which @max_wr may be posted
  *
  * Return: 0 or -ENOMEM; in both cases the caller owes recv_queue_fini().
  */
-int recv_queue_init(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge);
+int recv_queue_init(struct recv_queue *rq, uint32_t max_wr, uint32_t room, uint32_t max_sge);
 void recv_queue_fini(struct recv_queue *rq);
 
 /**
  * recv_queue_format() - reset to nothing posted
- * @at: rq_bytes() of zeroed memory, to be shared with peers
+ * @own: rq_own_bytes() of zeroed memory, to be shared with peers
+ * @at: rq_bytes() of it; NULL: behind the first
  * @pd: handle of the buffers' protection domain
  */
-void recv_queue_format(struct recv_queue *rq, void *at, uint32_t pd);
+void recv_queue_format(struct recv_queue *rq, void *own, void *at, uint32_t pd);
 
 /**
  * recv_queue_post() - post a list of receives
@@ -56,10 +59,36 @@ void recv_queue_format(struct recv_queue *rq, void *at, uint32_t pd);
 int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
 		    uint32_t *posted);
 
+/**
+ * recv_queue_take() - take the oldest receive, for a message that the owner delivers itself
+ * @taker: number of the queue pair that sent the message
+ * @r: set to the receive; its room is the owner's record, its buffers are not to be used
+ *
+ * Return: 0, -EAGAIN if no receive is posted, or -EPROTO if a peer has spoilt the queue.
+ */
+int recv_queue_take(struct recv_queue *rq, uint32_t taker, struct rq_receive *r);
+
+/**
+ * recv_queue_fill() - copy into the buffers of a receive that recv_queue_take() took
+ * @pd: handle of the buffers' protection domain
+ *
+ * The buffers are those of the owner's record, whatever the peers have written.
+ *
+ * Return: false if the receive is not out any more, or a length, a key or a buffer is invalid.
+ */
+bool recv_queue_fill(struct recv_queue *rq, const struct rq_receive *r, uint32_t pd,
+		     uint64_t offset, const void *bytes, uint32_t length);
+
 /*
  * The functions below need recv_queue.lock. @index is trusted, except where any value is
  * allowed.
  */
+
+/** recv_queue_num_out() - receives that are not free: posted, taken or not polled */
+static inline uint32_t recv_queue_num_out(const struct recv_queue *rq)
+{
+	return rq->ring.size - rq->num_free;
+}
 
 /** recv_is_out() - whether @index, any value, names a receive that is out */
 bool recv_is_out(const struct recv_queue *rq, uint32_t index);
@@ -80,6 +109,14 @@ void recv_release(struct recv_queue *rq, uint32_t index);
  */
 void recv_hand_out(struct recv_queue *rq, uint32_t index, const struct ibv_sge *sges,
 		   uint32_t num_sge);
+
+/**
+ * recv_scatter() - copy into the buffers of a receive that is out
+ *
+ * Arguments and result are those of recv_queue_fill().
+ */
+bool recv_scatter(const struct recv_queue *rq, uint32_t index, uint32_t pd, uint64_t offset,
+		  const void *bytes, uint32_t length);
 
 /** recv_hand_out_again() - offer a receive that is out as if posted now */
 void recv_hand_out_again(struct recv_queue *rq, uint32_t index);

@@ -6,6 +6,9 @@
  *	(position, taker)		rq_take()
  *	(position, taker | RECV_DONE)	rq_finish(), then its index goes to the arrivals
  *
+ * A receive is out from rq_post() to rq_end(). Its buffers change only in between: rq_post() ends
+ * the receive first, and a taker checks before and after reading them.
+ *
  * Takers find a posted receive only through the ring entry of its position. head is a hint at
  * the oldest such entry, behind by as much as dead or slow takers did not advance it.
  */
@@ -39,16 +42,24 @@ static void advance_hint(uint32_t *hint, uint32_t position)
 				    __ATOMIC_RELAXED);
 }
 
-static size_t recv_bytes(uint32_t sges)
+static uint64_t out_at(uint32_t position)
 {
-	return (sizeof(struct shared_recv) + sges * sizeof(struct ibv_sge) + 63) & ~(size_t)63;
+	return make_entry(position, 1);
+}
+
+static size_t buffers_bytes(uint32_t sges)
+{
+	return (sizeof(struct shared_buffers) + sges * sizeof(struct ibv_sge) + 63) & ~(size_t)63;
+}
+
+static struct shared_buffers *buffers_at(const struct rq *rq, uint32_t index)
+{
+	return (struct shared_buffers *)(rq->own->buffers + index * buffers_bytes(rq->sges));
 }
 
 static struct shared_recv *recv_at(const struct rq *rq, uint32_t index)
 {
-	uint8_t *first = (uint8_t *)(rq->shared->posted + rq->size);
-
-	return (struct shared_recv *)(first + index * recv_bytes(rq->sges));
+	return (struct shared_recv *)(rq->shared->posted + rq->size) + index;
 }
 
 uint32_t rq_size_for(uint32_t num)
@@ -66,9 +77,14 @@ uint32_t arrivals_size_for(uint32_t rq_size)
 	return 2 * rq_size;
 }
 
-size_t rq_bytes(uint32_t size, uint32_t sges)
+size_t rq_bytes(uint32_t size)
 {
-	return sizeof(struct shared_rq) + size * (sizeof(uint64_t) + recv_bytes(sges));
+	return sizeof(struct shared_rq) + size * (sizeof(uint64_t) + sizeof(struct shared_recv));
+}
+
+size_t rq_own_bytes(uint32_t size, uint32_t sges)
+{
+	return sizeof(struct shared_rq_own) + size * buffers_bytes(sges);
 }
 
 size_t arrivals_bytes(uint32_t size)
@@ -76,17 +92,22 @@ size_t arrivals_bytes(uint32_t size)
 	return sizeof(struct shared_arrivals) + size * sizeof(uint64_t);
 }
 
-void rq_format(struct rq *rq, void *at, uint32_t size, uint32_t sges, uint32_t pd)
+static struct shared_rq *behind(struct shared_rq_own *own, uint32_t size, uint32_t sges)
 {
-	struct shared_rq *s = at;
+	return (struct shared_rq *)((uint8_t *)own + rq_own_bytes(size, sges));
+}
 
-	*rq = (struct rq){ s, size, sges };
-	s->magic = SHARED_MAGIC;
-	s->version = SHARED_VERSION;
-	s->size = size;
-	s->sges = sges;
-	s->pd = pd;
-	s->tail = s->head = rq_first_position(rq);
+void rq_format(struct rq *rq, void *at_own, void *at, uint32_t size, uint32_t sges, uint32_t pd)
+{
+	struct shared_rq_own *own = at_own;
+
+	*rq = (struct rq){ at ? at : behind(own, size, sges), own, size, sges };
+	own->magic = SHARED_MAGIC;
+	own->version = SHARED_VERSION;
+	own->size = size;
+	own->sges = sges;
+	own->pd = pd;
+	rq->shared->tail = rq->shared->head = rq_first_position(rq);
 }
 
 void arrivals_format(struct arrivals *a, void *at, uint32_t size)
@@ -101,19 +122,23 @@ static bool is_ring_size(uint32_t size, uint32_t max)
 }
 
 /* Reads each size once, because the peer may change it at any time. */
-int rq_map(struct rq *rq, void *at, size_t room)
+int rq_map(struct rq *rq, void *at_own, size_t own_room, void *at, size_t room)
 {
-	struct shared_rq *s = at;
+	struct shared_rq_own *own = at_own;
 	uint32_t size, sges;
 
-	if (room < sizeof(*s) || s->magic != SHARED_MAGIC || s->version != SHARED_VERSION)
+	if (own_room < sizeof(*own) || own->magic != SHARED_MAGIC || own->version != SHARED_VERSION)
 		return -EPROTO;
-	size = load_relaxed(&s->size);
-	sges = load_relaxed(&s->sges);
+	size = load_relaxed(&own->size);
+	sges = load_relaxed(&own->sges);
 	if (!is_ring_size(size, SHARED_WRS_MAX) || sges > SHARED_SGES_MAX ||
-	    rq_bytes(size, sges) > room)
+	    rq_own_bytes(size, sges) > own_room)
 		return -EPROTO;
-	*rq = (struct rq){ s, size, sges };
+	if (!at)
+		room = own_room - rq_own_bytes(size, sges);
+	if (rq_bytes(size) > room)
+		return -EPROTO;
+	*rq = (struct rq){ at ? at : behind(own, size, sges), own, size, sges };
 	return 0;
 }
 
@@ -125,22 +150,36 @@ int arrivals_map(struct arrivals *a, void *at, size_t room, uint32_t size)
 	return 0;
 }
 
+void rq_end(const struct rq *rq, uint32_t index)
+{
+	store_release(&buffers_at(rq, index)->out, 0);
+}
+
+/* Release: a taker that reads a new value then sees that the receive had ended. */
+static void put_buffers(struct shared_buffers *b, const struct ibv_sge *sges, uint32_t num_sge)
+{
+	uint32_t i;
+
+	store_release(&b->num_sge, num_sge);
+	for (i = 0; i < num_sge; i++) {
+		store_release(&b->sges[i].addr, sges[i].addr);
+		store_release(&b->sges[i].length, sges[i].length);
+		store_release(&b->sges[i].lkey, sges[i].lkey);
+	}
+}
+
 /* No thread can take the receive during the writes: its turn is invalid first. */
 void rq_post(const struct rq *rq, uint32_t position, uint32_t index, const struct ibv_sge *sges,
 	     uint32_t num_sge)
 {
+	struct shared_buffers *buffers = buffers_at(rq, index);
 	struct shared_recv *recv = recv_at(rq, index);
-	uint32_t i;
 
 	store_ordered(&recv->turn, make_entry(position, RECV_DONE));
-	if (sges) {
-		store_relaxed(&recv->num_sge, num_sge);
-		for (i = 0; i < num_sge; i++) {
-			store_relaxed(&recv->sges[i].addr, sges[i].addr);
-			store_relaxed(&recv->sges[i].length, sges[i].length);
-			store_relaxed(&recv->sges[i].lkey, sges[i].lkey);
-		}
-	}
+	rq_end(rq, index);
+	if (sges)
+		put_buffers(buffers, sges, num_sge);
+	store_release(&buffers->out, out_at(position));
 	store_release(&recv->turn, make_entry(position, 0));
 	store_release(&rq->shared->posted[position & (rq->size - 1)], make_entry(position, index));
 	store_ordered(&rq->shared->tail, position + 1);
@@ -216,27 +255,36 @@ bool arrivals_are_overrun(const struct arrivals *a, uint32_t position)
 	return (int32_t)(position_of(e) - position) > 0;
 }
 
-/* Returns false if the contents are invalid. */
-static bool copy_receive(const struct rq *rq, const struct shared_recv *recv, struct rq_receive *r)
+bool rq_is_out(const struct rq *rq, const struct rq_receive *r)
 {
+	return load_acquire(&buffers_at(rq, r->index)->out) == out_at(r->position);
+}
+
+/* Return: 0, -EAGAIN if the receive is not out any more, -EPROTO if the contents are invalid. */
+static int copy_receive(const struct rq *rq, struct rq_receive *r)
+{
+	const struct shared_buffers *b = buffers_at(rq, r->index);
 	uint32_t i;
 
-	r->num_sge = load_relaxed(&recv->num_sge);
-	if (r->num_sge > rq->sges)
-		return false;
-	for (r->room = 0, i = 0; i < r->num_sge; i++) {
-		r->sges[i].addr = load_relaxed(&recv->sges[i].addr);
-		r->sges[i].length = load_relaxed(&recv->sges[i].length);
-		r->sges[i].lkey = load_relaxed(&recv->sges[i].lkey);
+	if (!rq_is_out(rq, r))
+		return -EAGAIN;
+	r->num_sge = load_acquire(&b->num_sge);
+	for (r->room = 0, i = 0; i < r->num_sge && i < rq->sges; i++) {
+		r->sges[i].addr = load_acquire(&b->sges[i].addr);
+		r->sges[i].length = load_acquire(&b->sges[i].length);
+		r->sges[i].lkey = load_acquire(&b->sges[i].lkey);
 		r->room += r->sges[i].length;
 	}
-	return true;
+	if (!rq_is_out(rq, r))
+		return -EAGAIN;
+	return r->num_sge > rq->sges ? -EPROTO : 0;
 }
 
 int rq_peek(const struct rq *rq, struct rq_receive *r)
 {
 	struct shared_rq *s = rq->shared;
 	struct shared_recv *recv;
+	int rc = -EAGAIN;
 	uint32_t round;
 	uint64_t e;
 
@@ -252,12 +300,11 @@ int rq_peek(const struct rq *rq, struct rq_receive *r)
 		if (r->index >= rq->size)
 			return -EPROTO;
 		recv = recv_at(rq, r->index);
-		if (load_acquire(&recv->turn) != make_entry(r->position, 0))
-			advance_hint(&s->head, r->position);
-		else if (copy_receive(rq, recv, r))
-			return 0;
-		else if (load_acquire(&recv->turn) == make_entry(r->position, 0))
-			return -EPROTO;
+		if (load_acquire(&recv->turn) == make_entry(r->position, 0))
+			rc = copy_receive(rq, r);
+		if (rc != -EAGAIN)
+			return rc;
+		advance_hint(&s->head, r->position);
 	}
 	return -EAGAIN;
 }

@@ -15,17 +15,25 @@
  * position: the count of receives posted before, which repeats after 2^32. So the
  * compare-and-swap of a late taker fails.
  *
- * Peers can write all of this memory. A view keeps the sizes checked when it was mapped. Loops
- * are bounded. The owner accepts an arrival only for a receive that is out.
+ * A queue has two parts. Peers can write the first. In an SRQ, only the owner can write the second:
+ * which receives are out, at which position, and their buffers. So a peer can spoil the receives of
+ * other peers, but a message goes only into the buffers of a receive that is out.
+ *
+ * A view keeps the sizes checked when it was mapped. Loops are bounded. The owner accepts an
+ * arrival only for a receive that is out.
  */
 #ifndef WEIR_SOFTNIC_RQ_RQ_H
 #define WEIR_SOFTNIC_RQ_RQ_H
 
 #include "softnic/shm/shared.h"
 
+/* Attempts to take a receive. Each that fails is another taker's success, unless peers lie. */
+enum { RQ_TAKES_MAX = 64 };
+
 /* One side's view of a receive queue. */
 struct rq {
 	struct shared_rq *shared;
+	struct shared_rq_own *own; /* not written by takers, who may map it read-only */
 	uint32_t size; /* a power of two; 0: no receives */
 	uint32_t sges;
 };
@@ -50,8 +58,9 @@ struct rq_result {
 	uint64_t done_ns;
 };
 
-/** rq_bytes(), arrivals_bytes() - the memory needed, in bytes */
-size_t rq_bytes(uint32_t size, uint32_t sges);
+/** rq_bytes(), rq_own_bytes(), arrivals_bytes() - the memory needed, in bytes */
+size_t rq_bytes(uint32_t size);
+size_t rq_own_bytes(uint32_t size, uint32_t sges);
 size_t arrivals_bytes(uint32_t size);
 
 /** rq_size_for() - the ring size for @num receives: a power of two, or 0 for none */
@@ -62,8 +71,12 @@ uint32_t arrivals_size_for(uint32_t rq_size);
 
 /* The owner's side. The host serialises the calls for one queue. */
 
-/** rq_format(), arrivals_format() - format an empty ring in zeroed memory */
-void rq_format(struct rq *rq, void *at, uint32_t size, uint32_t sges, uint32_t pd);
+/**
+ * rq_format(), arrivals_format() - format an empty ring in zeroed memory
+ * @own: the owner's part
+ * @at: the takers' part; NULL: behind the owner's
+ */
+void rq_format(struct rq *rq, void *own, void *at, uint32_t size, uint32_t sges, uint32_t pd);
 void arrivals_format(struct arrivals *a, void *at, uint32_t size);
 
 /**
@@ -90,6 +103,9 @@ static inline uint32_t arrivals_first_position(const struct arrivals *a)
  */
 void rq_post(const struct rq *rq, uint32_t position, uint32_t index, const struct ibv_sge *sges,
 	     uint32_t num_sge);
+
+/** rq_end() - the receive is not out any more: takers may not use the buffers */
+void rq_end(const struct rq *rq, uint32_t index);
 
 /**
  * rq_taker() - find the taker of a receive that is out
@@ -129,11 +145,14 @@ bool arrivals_are_overrun(const struct arrivals *a, uint32_t position);
 
 /**
  * rq_map(), arrivals_map() - make a view of a peer's memory
+ * @own: the owner's part
+ * @own_room: bytes mapped at @own
+ * @at: NULL: behind the owner's part
  * @room: bytes mapped at @at
  *
  * Return: 0, or -EPROTO if the memory does not hold a valid ring.
  */
-int rq_map(struct rq *rq, void *at, size_t room);
+int rq_map(struct rq *rq, void *own, size_t own_room, void *at, size_t room);
 int arrivals_map(struct arrivals *a, void *at, size_t room, uint32_t size);
 
 /**
@@ -143,6 +162,9 @@ int arrivals_map(struct arrivals *a, void *at, size_t room, uint32_t size);
  * Return: 0, -EAGAIN if no receive is posted, -EPROTO if the contents are invalid.
  */
 int rq_peek(const struct rq *rq, struct rq_receive *r);
+
+/** rq_is_out() - whether the owner still offers the buffers of the receive in @r */
+bool rq_is_out(const struct rq *rq, const struct rq_receive *r);
 
 /** rq_take() - take the receive that rq_peek() read; false: already taken, peek again */
 bool rq_take(const struct rq *rq, const struct rq_receive *r, uint32_t taker);

@@ -12,20 +12,45 @@
 #include "softnic/control/fault.h"
 #include "softnic/verbs/pd.h"
 #include "softnic/qp/qp.h"
+#include "softnic/strict/strict.h"
 #include "srq.h"
+
+/*
+ * Peers keep the ring mapped, and each queue pair's arrivals have room for all of it. So an SRQ is
+ * made with room to grow. Pages that nobody uses take no memory.
+ */
+enum { GROWTH_MAX = 4 };
+
+static uint32_t room_for(uint32_t max_wr)
+{
+	return max_wr < SHARED_WRS_MAX / GROWTH_MAX ? max_wr * GROWTH_MAX : SHARED_WRS_MAX;
+}
+
+static void destroy_part(const struct srq_part *part)
+{
+	munmap(part->map, part->size);
+	close(part->fd);
+}
 
 static int create_srq(struct srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *attr)
 {
 	int rc;
 
-	rc = recv_queue_init(&srq->rq, attr->max_wr, attr->max_sge);
+	rc = recv_queue_init(&srq->rq, attr->max_wr, room_for(attr->max_wr), attr->max_sge);
 	if (rc)
 		return rc;
-	srq->size = rq_bytes(srq->rq.ring.size, srq->rq.ring.sges);
-	rc = shared_create("softnic-srq", srq->size, false, &srq->fd, &srq->map);
+	srq->ring.size = rq_bytes(srq->rq.ring.size);
+	rc = shared_create("softnic-srq", srq->ring.size, false, &srq->ring.fd, &srq->ring.map);
 	if (rc)
 		return rc;
-	recv_queue_format(&srq->rq, srq->map, pd->handle);
+	srq->buffers.size = rq_own_bytes(srq->rq.ring.size, srq->rq.ring.sges);
+	rc = shared_create("softnic-srq-buffers", srq->buffers.size, true, &srq->buffers.fd,
+			   &srq->buffers.map);
+	if (rc) {
+		destroy_part(&srq->ring);
+		return rc;
+	}
+	recv_queue_format(&srq->rq, srq->buffers.map, srq->ring.map, pd->handle);
 	rq_set_limit(&srq->rq.ring, 0);
 	return 0;
 }
@@ -74,16 +99,22 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct srq *srq = to_srq(ibv);
 
-	if (load_acquire(&srq->users))
+	if (strict_is_destroyed(ibv->context, "ibv_destroy_srq()"))
+		return EINVAL;
+	if (load_acquire(&srq->users) > !!srq->end) {
+		strict_busy("ibv_destroy_srq()", "queue pairs use the SRQ");
 		return EBUSY;
+	}
+	if (srq->end)
+		ibv_destroy_qp(&srq->end->ibv);
 	async_forget(ibv->context, &srq->events);
 	add_ordered(&to_pd(ibv->pd)->users, -1);
-	munmap(srq->map, srq->size);
-	close(srq->fd);
+	destroy_part(&srq->ring);
+	destroy_part(&srq->buffers);
 	recv_queue_fini(&srq->rq);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
-	free(srq);
+	strict_free(srq, &ibv->context);
 	return 0;
 }
 
@@ -108,24 +139,39 @@ void srq_check_limit(struct qp *qp)
 	pthread_mutex_unlock(&srq->rq.lock);
 }
 
+/* Under rq.lock. */
+static int check_change(const struct srq *srq, uint32_t max_wr, uint32_t limit)
+{
+	if (!max_wr || max_wr > SHARED_WRS_MAX || limit > max_wr)
+		return EINVAL;
+	if (max_wr < recv_queue_num_out(&srq->rq))
+		return EINVAL;
+	return max_wr > srq->rq.ring.size ? ENOMEM : 0;
+}
+
+/* Attributes that @mask does not name stay. */
 int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct srq *srq = to_srq(ibv);
+	uint32_t max_wr, limit;
+	int rc;
 
 	if (fault_is_gone())
 		return EIO;
-	if (mask & IBV_SRQ_MAX_WR)
-		return EOPNOTSUPP;
-	if (mask & ~IBV_SRQ_LIMIT || ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > srq->rq.max_wr))
+	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR))
 		return EINVAL;
-	if (!(mask & IBV_SRQ_LIMIT))
-		return 0;
 	pthread_mutex_lock(&srq->rq.lock);
-	srq->limit = attr->srq_limit;
-	rq_set_limit(&srq->rq.ring, srq->limit);
-	check_limit(srq); /* may be below already */
+	max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
+	limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
+	rc = check_change(srq, max_wr, limit);
+	if (!rc) {
+		srq->rq.max_wr = max_wr;
+		srq->limit = limit;
+		rq_set_limit(&srq->rq.ring, limit);
+		check_limit(srq); /* may be below already */
+	}
 	pthread_mutex_unlock(&srq->rq.lock);
-	return 0;
+	return rc;
 }
 
 int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)

@@ -15,10 +15,13 @@ struct srq {
 	struct recv_queue rq;
 	uint32_t limit; /* rq.lock; 0: not armed */
 	uint32_t users; /* queue pairs */
-	int fd;
-	void *map;
-	size_t size;
+	struct srq_part {
+		int fd;
+		void *map;
+		size_t size;
+	} ring, buffers; /* peers write the first, and only read the second */
 	struct async_subject events;
+	struct qp *end; /* XRC: see xrc.c; counted by @users */
 };
 
 static inline struct srq *to_srq(struct ibv_srq *srq)

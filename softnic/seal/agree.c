@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "softnic/seal/agree.h"
+#include "softnic/seal/secret.h"
 
 enum {
 	OFFERS_MAX = 9, /* then the peer is no softnic: after 1.9 s, before a transport gives up */
@@ -200,6 +201,7 @@ static bool take_public(struct agree *a, const struct agree_message *m)
 	explicit_bzero(shared, sizeof(shared));
 	explicit_bzero(lower, sizeof(lower));
 	explicit_bzero(higher, sizeof(higher));
+	secret_forget_registers();
 	return true;
 }
 

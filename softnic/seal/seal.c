@@ -3,6 +3,7 @@
 
 #include "softnic/roce/packet.h"
 #include "softnic/seal/seal.h"
+#include "softnic/seal/secret.h"
 
 static const uint8_t next_label[] = "softnic next key";
 
@@ -40,6 +41,7 @@ static void init_key(struct seal_key *key, enum seal_cipher cipher, const uint8_
 	memcpy(key->bytes, bytes, sizeof(key->bytes));
 	if (cipher == SEAL_AES_256_GCM)
 		sodium_calls()->crypto_aead_aes256gcm_beforenm(&key->aes, bytes);
+	secret_forget_registers();
 }
 
 void seal_init(struct seal *s, enum seal_cipher cipher, const uint8_t out[SEAL_KEY_BYTES],
@@ -110,6 +112,18 @@ static void make_nonce(uint8_t nonce[NONCE_BYTES], const uint8_t *header)
 	memcpy(nonce + NONCE_BYTES - COUNTER_BYTES, header + COUNTER_AT, COUNTER_BYTES);
 }
 
+/*
+ * libsodium's AES-GCM leaves round keys, and the first of them are the key, in registers and in its
+ * stack frames. They are below the caller's, where this function's own frame lies.
+ */
+static __attribute__((noinline)) void wipe_rest(void)
+{
+	uint8_t frames[1024]; /* more than they use */
+
+	explicit_bzero(frames, sizeof(frames));
+	secret_forget_registers();
+}
+
 static void encrypt(const struct seal *s, uint8_t *at, size_t size)
 {
 	const struct sodium_calls *sodium = sodium_calls();
@@ -124,6 +138,7 @@ static void encrypt(const struct seal *s, uint8_t *at, size_t size)
 		sodium->crypto_aead_chacha20poly1305_ietf_encrypt(text, NULL, text, size, at,
 								  SEAL_HEADER_BYTES, NULL, nonce,
 								  s->out.bytes);
+	wipe_rest();
 }
 
 /* Returns 0 if the tag is right. */
@@ -131,13 +146,17 @@ static int decrypt(const struct seal *s, const struct seal_key *key, uint8_t *at
 {
 	const struct sodium_calls *sodium = sodium_calls();
 	uint8_t nonce[NONCE_BYTES], *text = at + SEAL_HEADER_BYTES;
+	int rc;
 
 	make_nonce(nonce, at);
 	if (s->cipher == SEAL_AES_256_GCM)
-		return sodium->crypto_aead_aes256gcm_decrypt_afternm(
+		rc = sodium->crypto_aead_aes256gcm_decrypt_afternm(
 			text, NULL, NULL, text, size, at, SEAL_HEADER_BYTES, nonce, &key->aes);
-	return sodium->crypto_aead_chacha20poly1305_ietf_decrypt(
-		text, NULL, NULL, text, size, at, SEAL_HEADER_BYTES, nonce, key->bytes);
+	else
+		rc = sodium->crypto_aead_chacha20poly1305_ietf_decrypt(
+			text, NULL, NULL, text, size, at, SEAL_HEADER_BYTES, nonce, key->bytes);
+	wipe_rest();
+	return rc;
 }
 
 size_t seal_close(struct seal *s, uint32_t dest_qpn, uint8_t *at, size_t size)
@@ -230,6 +249,7 @@ size_t seal_open(struct seal *s, uint8_t *bytes, size_t size)
 		if (is_right)
 			s->in[fresh.number % 2] = fresh;
 		explicit_bzero(&fresh, sizeof(fresh));
+		secret_forget_registers();
 	}
 	if (!is_right) {
 		s->forged++;

@@ -12,8 +12,10 @@
 #include "client.h"
 #include "softnic/cq/doorbell.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/qp/gate.h"
 #include "softnic/qp/qp.h"
 #include "softnic/rq/srq.h"
+#include "tracer.h"
 
 enum { LOOKUPS_MAX = NIC_QPS };
 
@@ -30,9 +32,12 @@ int client_qp_fds(const struct qp *qp, int *fds, uint32_t *has)
 	*has = 0;
 	fds[n++] = qp->segment.fd;
 	if (qp->ibv.srq) {
-		fds[n++] = to_srq(qp->ibv.srq)->fd;
+		fds[n++] = to_srq(qp->ibv.srq)->ring.fd;
+		fds[n++] = to_srq(qp->ibv.srq)->buffers.fd;
 		*has |= HAS_SRQ;
 	}
+	if (qp_is_datagram(qp))
+		*has |= HAS_TRAYS;
 	return n;
 }
 
@@ -54,18 +59,61 @@ static int add_wakeup(struct shm_client *g, const struct qp *qp, struct shm_msg 
 	return 0;
 }
 
+/* Has the program admitted the process that asks for @qp? Nobody connects for datagrams. */
+static bool admits(const struct qp *qp)
+{
+	return !qp_is_datagram(qp) && !gate_is_closed(qp);
+}
+
 /*
  * Our /proc/self/mem goes only to peers to which the program is connected, and which the kernel
- * would let attach to us. The descriptor adds no right, except against Yama and seccomp.
+ * would let attach to us. The descriptor adds no right, except against Yama, Landlock and
+ * seccomp. Programs with gates do not let every process of the user attach: only the descriptor
+ * is for one peer.
  */
-static int add_memory(const struct shm_client *g, struct shm_msg *m, int *fd)
+static int add_memory(const struct shm_client *g, const struct qp *qp, struct shm_msg *m, int *fd)
 {
-	nic_allow_attach();
+	if (!qp->gate.is_present)
+		nic_allow_attach();
 	if (!g->may_trace || g->is_admitted || g->slot == nic.slot || nic.mem_fd < 0)
+		return 0;
+	if (!tracer_is_allowed(g->fd, g->pid)) /* either process may have changed meanwhile */
 		return 0;
 	m->has |= HAS_MEMORY;
 	*fd = nic.mem_fd;
 	return 1;
+}
+
+/*
+ * A peer with the lock can hold it. So the lock goes only to peers whose atomics a queue pair
+ * can carry. Atomics by way of an XRC SRQ come from any process of the domain.
+ */
+static int add_atomics(const struct shm_client *g, const struct qp *qp, struct shm_msg *m, int *fd)
+{
+	if (g->has_atomics || (!admits(qp) && !qp_is_srq_end(qp)))
+		return 0;
+	m->has |= HAS_ATOMICS;
+	*fd = nic.atomics_fd;
+	return 1;
+}
+
+/* Return: 0 or an errno. */
+static int add_all(struct shm_client *g, const struct qp *qp, struct shm_msg *m, int *fds,
+		   int *num_fds)
+{
+	int rc = -doorbell_attach(g->doorbell_page, to_cq(qp->ibv.recv_cq));
+
+	if (rc)
+		return rc;
+	*num_fds = client_qp_fds(qp, fds, &m->has);
+	rc = -add_wakeup(g, qp, m, &fds[*num_fds]);
+	if (rc)
+		return rc;
+	*num_fds += !!(m->has & HAS_WAKEUP);
+	if (admits(qp))
+		*num_fds += add_memory(g, qp, m, &fds[*num_fds]);
+	*num_fds += add_atomics(g, qp, m, &fds[*num_fds]);
+	return 0;
 }
 
 static void answer_lookup(struct shm_client *g, const struct pending_lookup *ask, struct qp *qp,
@@ -77,27 +125,36 @@ static void answer_lookup(struct shm_client *g, const struct pending_lookup *ask
 		.from = ask->from,
 		.addr = ask->question,
 	};
-	int fds[SHM_MSG_FDS_MAX] = { -1, -1, -1, -1 }, num_fds = 0;
+	int fds[SHM_MSG_FDS_MAX] = { 0 }, num_fds = 0;
 
 	if (!rc && !g->doorbell_page)
 		rc = EPERM;
-	if (!rc)
-		rc = -doorbell_attach(g->doorbell_page, to_cq(qp->ibv.recv_cq));
-	if (!rc) {
-		num_fds = client_qp_fds(qp, fds, &m.has);
-		rc = -add_wakeup(g, qp, &m, &fds[num_fds]);
-		num_fds += !!(m.has & HAS_WAKEUP);
-	}
-	if (!rc)
-		num_fds += add_memory(g, &m, &fds[num_fds]);
+	if (!rc && gate_is_closed(qp))
+		m.has = HAS_GATE;
+	else if (!rc)
+		rc = add_all(g, qp, &m, fds, &num_fds);
 	m.value = rc;
 	if (rc)
 		num_fds = 0;
 	if (shm_msg_send(g->fd, &m, fds, num_fds) || rc)
 		return;
-	g->is_admitted = true;
-	if (!qp_is_datagram(qp))
-		qp->client = g;
+	g->is_admitted |= admits(qp);
+	g->has_atomics |= !!(m.has & HAS_ATOMICS);
+	if (qp_is_datagram(qp))
+		return;
+	qp->client = g;
+	qp->gate.question = ask->question;
+}
+
+void client_gate_opened(struct shm_client *g, struct qp *qp)
+{
+	const struct pending_lookup ask = {
+		.qpn = qp->ibv.qp_num,
+		.from = qp->attr.dest_qp_num,
+		.question = qp->gate.question,
+	};
+
+	answer_lookup(g, &ask, qp, 0);
 }
 
 static void remember_lookup(struct shm_client *g, const struct pending_lookup *ask)

@@ -19,7 +19,8 @@ struct shm_client {
 	pid_t pid;
 	uint32_t slot; /* 0: the client has named no slot, or a wrong slot */
 	bool may_trace; /* may reach all our memory: see tracer.h */
-	bool is_admitted; /* has been given a queue pair, and access to our memory */
+	bool is_admitted; /* has been given a queue pair without a closed gate, and our memory */
+	bool has_atomics; /* has been given the lock of our atomics */
 	struct shm_doorbell_page *doorbell_page; /* NULL without a slot */
 	struct pending_lookup *asks;
 	uint32_t num_lookups;
@@ -41,6 +42,13 @@ void client_lookup(struct shm_client *g, const struct shm_msg *m);
  * Context: nic.lock held.
  */
 void client_qp_ready(struct shm_client *g, struct qp *qp);
+
+/**
+ * client_gate_opened() - pass a connected queue pair to the client that knows of it already
+ *
+ * If the message is lost, the client asks again. Context: nic.lock and qp->lock held.
+ */
+void client_gate_opened(struct shm_client *g, struct qp *qp);
 
 /** client_drop_lookups() - free the pending lookups of a client that is in no list */
 void client_drop_lookups(struct shm_client *g);

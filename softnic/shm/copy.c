@@ -62,12 +62,14 @@ static ssize_t copy_mem(const struct copy_target *t, bool to, struct iovec *here
 	return n ? n : -1;
 }
 
+/* Through /proc/PID/mem the kernel also reaches pages that the process itself may not touch. */
 static bool prefer_mem(const struct copy_target *t, const struct iovec *here, int num_here,
 		       int num_there)
 {
 	if (!t->by_cma)
 		return true;
-	return t->by_mem && num_here == 1 && num_there == 1 && here->iov_len <= SMALL_BYTES_MAX;
+	return t->by_mem && !load_relaxed(&t->life->pages_on_demand) && num_here == 1 &&
+	       num_there == 1 && here->iov_len <= SMALL_BYTES_MAX;
 }
 
 int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num_here,
@@ -92,31 +94,49 @@ int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num
 	return 0;
 }
 
-int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_here,
-	      struct iovec *there, int num_there, const uint32_t *cut)
+/* Return: false if the peer has cut us off. */
+static bool copy_run(bool to, void *here, void *there, size_t n, const uint32_t *cut)
 {
 	static const uint32_t never;
+
+	if (to)
+		return fenced_copy(there, here, n, cut ? cut : &never);
+	memcpy(here, there, n);
+	return true;
+}
+
+static int copy_runs(bool to, struct iovec *here, int num_here, struct iovec *there, int num_there,
+		     const uint32_t *cut)
+{
 	size_t n;
 
-	if (shared_life_ended(t->life))
-		return -ESRCH;
-	/* A read must not overtake an earlier write. The kernel's copies contain barriers. */
-	if (!to)
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	advance(&here, &num_here, 0);
 	advance(&there, &num_there, 0);
 	while (num_here && num_there) {
 		n = here->iov_len < there->iov_len ? here->iov_len : there->iov_len;
 		if (n > FENCED_BYTES_MAX)
 			n = FENCED_BYTES_MAX;
-		if (!to)
-			memcpy(here->iov_base, there->iov_base, n);
-		else if (!fenced_copy(there->iov_base, here->iov_base, n, cut ? cut : &never))
+		if (!copy_run(to, here->iov_base, there->iov_base, n, cut))
 			return -ESRCH;
 		advance(&here, &num_here, n);
 		advance(&there, &num_there, n);
 	}
 	return 0;
+}
+
+int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_here,
+	      struct iovec *there, int num_there, const uint32_t *cut)
+{
+	if (shared_life_ended(t->life))
+		return -ESRCH;
+	/* A read must not overtake an earlier write. The kernel's copies contain barriers. */
+	if (!to)
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	/* Most are short and of one piece. */
+	if (num_here == 1 && num_there == 1 && here->iov_len && here->iov_len <= FENCED_BYTES_MAX)
+		return copy_run(to, here->iov_base, there->iov_base, here->iov_len, cut) ? 0 :
+											   -ESRCH;
+	return copy_runs(to, here, num_here, there, num_there, cut);
 }
 
 static int try_way(const struct copy_target *t, uint64_t addr, uint64_t nonce)

@@ -10,7 +10,8 @@
  * The last bytes are one store at the very end of the sequence, so they are stored once, and after
  * all others. Where the C library has registered no restartable sequences, or on CPUs other than
  * x86-64, the word is only read first. A host that takes the CPU from a virtual machine in the
- * middle is not seen either.
+ * middle is not seen either, nor is a stop that ends before the kernel has changed to another
+ * thread. The second takes microseconds, and a peer waits far longer before it goes on.
  *
  * Source: rseq(2) of Linux 4.18; glibc registers each thread since 2.35.
  */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "softnic/verbs/nic.h"
 #include "vma.h"
 #include "iov_list.h"
 
@@ -59,12 +60,18 @@ bool iov_list_gather(struct iov_list *p, struct shm_peer *peer, const struct mr_
 	return !length;
 }
 
+/* The CPU may not touch local pages on demand, which may be missing. */
+bool iov_list_needs_kernel(const struct iov_list *there)
+{
+	return !there->is_mapped || load_relaxed(&nic.pub->life.pages_on_demand);
+}
+
 static int copy_lists(const struct shm_peer *peer, bool to, struct iov_list *here,
 		      struct iov_list *there, const uint32_t *cut)
 {
 	int i;
 
-	if (!there->is_mapped)
+	if (iov_list_needs_kernel(there))
 		return copy_bytes(&peer->target, to, here->v, here->num, there->v, there->num);
 	for (i = 0; i < there->num; i++)
 		there->v[i].iov_base = there->mapped[i];

@@ -52,6 +52,9 @@ bool iov_list_gather(struct iov_list *p, struct shm_peer *peer, const struct mr_
 		     uint32_t access, const struct ibv_sge *sges, uint32_t num_sge, uint64_t offset,
 		     uint64_t length);
 
+/** iov_list_needs_kernel() - true if a copy from or to this list of a peer is a system call */
+bool iov_list_needs_kernel(const struct iov_list *there);
+
 /**
  * iov_list_copy() - copy between this process and a peer; both lists have the same length
  * @to: true to write into the peer, false to read from it

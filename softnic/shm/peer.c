@@ -11,12 +11,15 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "softnic/control/warning.h"
 #include "softnic/loop/loop.h"
 #include "softnic/verbs/nic.h"
 #include "fd/passed_fd.h"
 #include "peer.h"
+#include "softnic/qp/gate.h"
 #include "softnic/qp/qp.h"
 
 static struct shm_peer *peers; /* live peers; nic.lock */
@@ -106,6 +109,19 @@ static bool may_use_memory(const struct shm_peer *p, int fd)
 	       found != nic.nonce;
 }
 
+/* With the first queue pair that may carry atomics. Without /proc, atomics fail. */
+static int take_atomics(struct shm_peer *p, int fd)
+{
+	struct stat st;
+
+	if (p->atomic_fd >= 0)
+		return 0;
+	if (!shared_is_safe(fd, &st))
+		return -EPROTO;
+	p->atomic_fd = reopen(fd);
+	return p->atomic_fd < 0 && errno == EMFILE ? -EMFILE : 0;
+}
+
 static int handle_welcome(struct shm_peer *p, int *fds)
 {
 	void *map;
@@ -125,9 +141,6 @@ static int handle_welcome(struct shm_peer *p, int *fds)
 	if (rc)
 		return rc;
 	p->doorbell_page = map;
-	p->atomic_fd = reopen(fds[0]);
-	if (p->atomic_fd < 0 && errno == EMFILE)
-		return -EMFILE;
 	store_release(&p->state, PEER_READY);
 	return 0;
 }
@@ -144,19 +157,29 @@ static int find_ways(struct shm_peer *p, int *mem_fd)
 		*mem_fd = -1;
 	}
 	rc = copy_probe(&p->target, p->pub->proof_addr, p->pub->proof);
-	p->is_reachable = !rc;
+	store_release(&p->is_reachable, !rc);
 	return rc;
+}
+
+void peer_find_ways(struct shm_peer *p)
+{
+	find_ways(p, NULL);
 }
 
 static int handle_qp(struct shm_peer *p, const struct shm_msg *m, int *fds)
 {
-	int rc = m->value ? 0 : find_ways(p, shm_msg_fd(m, fds, HAS_MEMORY));
+	bool is_admitted = !m->value && !(m->has & (HAS_GATE | HAS_TRAYS));
+	int *atomics_fd = m->value ? NULL : shm_msg_fd(m, fds, HAS_ATOMICS);
+	int rc = is_admitted ? find_ways(p, shm_msg_fd(m, fds, HAS_MEMORY)) : 0;
 
+	if (!rc && atomics_fd)
+		rc = take_atomics(p, *atomics_fd);
 	return rc ? rc : remote_qp_resolved(p, m, fds);
 }
 
 static void log_unreachable(const struct shm_peer *p, int rc)
 {
+	static struct warning_limit limit;
 	const char *why;
 
 	switch (rc) {
@@ -176,12 +199,13 @@ static void log_unreachable(const struct shm_peer *p, int rc)
 		why = "the peer has too many open files or no memory: raise its limit (ulimit -n)";
 		break;
 	case -EPROTO:
-		why = "the peer runs another version of softnic: use the same version for both";
+	case -EPROTONOSUPPORT:
+		why = SHARED_OTHER_VERSION;
 		break;
 	default:
 		why = strerror(-rc);
 	}
-	fprintf(stderr, "softnic: no connection to process %d: %s\n", (int)p->target.pid, why);
+	warning_write(&limit, SHARED_REFUSAL, (int)p->target.pid, why);
 }
 
 /* Connected to ourselves: the answer is known at once. */
@@ -191,6 +215,8 @@ static int welcome_self(struct shm_peer *p)
 	int fds[] = { nic.pub_fd, nic.doorbell_fd };
 	int rc = handle_welcome(p, fds);
 
+	if (!rc)
+		rc = take_atomics(p, nic.atomics_fd);
 	if (!rc)
 		rc = find_ways(p, &mem_fd);
 	if (mem_fd >= 0)
@@ -227,6 +253,8 @@ static void peer_socket_ready(void *arg, uint32_t events)
 		rc = handle_qp(p, &m, fds);
 	else if (!rc && m.type == MSG_GONE_QP && p->state == PEER_READY)
 		remote_qp_gone(p, &m);
+	else if (!rc && m.type == MSG_GATE_DONE && p->state == PEER_READY)
+		gate_answered(p, &m);
 	else if (!rc && m.type == MSG_FILE && p->state == PEER_READY)
 		peer_map_add(p, m.value, fds[0]);
 	else if (!rc && m.type == MSG_FILES && p->state == PEER_READY)
@@ -249,9 +277,11 @@ static int connect_socket(struct shm_peer *p)
 	socklen_t len = shared_address(p->slot, &addr);
 	int rc;
 
-	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	p->fd = passed_fd_is_full() ?
+			-1 :
+			socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->fd < 0)
-		return -errno;
+		return -EMFILE;
 	if (connect(p->fd, (struct sockaddr *)&addr, len) < 0)
 		rc = -errno;
 	else if (!shared_is_ours(p->fd, &p->target.pid))
@@ -346,7 +376,17 @@ int peer_send(struct shm_peer *p, const struct shm_msg *m)
 	return rc;
 }
 
-enum { ATOMIC_TRIES = 20 };
+void peer_send_bytes(struct shm_peer *p, const struct shm_msg *m, const void *bytes)
+{
+	if (load_acquire(&p->state) == PEER_DEAD)
+		return;
+	pthread_mutex_lock(&p->send_lock);
+	if (!p->first)
+		shm_msg_send_bytes(p->fd, m, bytes);
+	pthread_mutex_unlock(&p->send_lock);
+}
+
+enum { ATOMIC_TRIES = 20, ATOMIC_WAIT_NS = 1000000 };
 
 static int ofd_lock(int fd, short type)
 {
@@ -355,11 +395,28 @@ static int ofd_lock(int fd, short type)
 	return fcntl(fd, F_OFD_SETLK, &l) ? -errno : 0;
 }
 
+/* The holder copies, and may wait for a page for ever. */
+static bool lock_out_threads(struct shm_peer *p)
+{
+	struct timespec until;
+
+	if (load_acquire(&p->is_stuck))
+		return !pthread_mutex_trylock(&p->atomic_lock);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += ATOMIC_WAIT_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	return !pthread_mutex_timedlock(&p->atomic_lock, &until);
+}
+
 int peer_atomic_lock(struct shm_peer *p)
 {
 	int i, rc = -EAGAIN;
 
-	pthread_mutex_lock(&p->atomic_lock);
+	if (pthread_mutex_trylock(&p->atomic_lock) && !lock_out_threads(p))
+		return rc;
 	for (i = 0; i < ATOMIC_TRIES; i++) {
 		rc = ofd_lock(p->atomic_fd, F_WRLCK);
 		if (!rc)

@@ -25,14 +25,15 @@ struct shm_peer {
 	uint32_t num_unsent;
 	uint32_t users; /* queue pairs, and nic while it is listed */
 	enum peer_state state;
-	bool is_reachable; /* a way to copy was found; engine thread only */
+	bool is_stuck; /* a copy waits for a page, and another engine thread has taken over */
+	bool is_reachable; /* a way to copy was found; the engine thread sets it last */
 	struct copy_target target;
 	const struct shared_pub *pub;
 	struct shared_doorbells *doorbell_page;
 	struct waker *wakers; /* to the peer's channels; nic.lock */
 	struct peer_map peer_map;
 	pthread_mutex_t atomic_lock; /* between our threads */
-	int atomic_fd; /* between processes: our own open file description of the peer's pub */
+	int atomic_fd; /* between processes: our own open file description of the peer's atomics */
 	struct shm_peer *next;
 };
 
@@ -55,6 +56,13 @@ int peer_get(uint32_t slot, struct shm_peer **peer);
  */
 void peer_put(struct shm_peer *peer);
 
+/**
+ * peer_find_ways() - look for ways to copy that need nothing from the peer
+ *
+ * Context: the engine thread. If there are none, copies fail.
+ */
+void peer_find_ways(struct shm_peer *peer);
+
 /** peer_reset() - in the child of a fork, close the parent's connections */
 void peer_reset(void);
 
@@ -68,6 +76,13 @@ void peer_reset(void);
  * Return: 0, or a negative errno: the peer will not get the message.
  */
 int peer_send(struct shm_peer *peer, const struct shm_msg *m);
+
+/**
+ * peer_send_bytes() - send a message with m->value bytes, which is lost if the socket is full
+ *
+ * Context: Any thread.
+ */
+void peer_send_bytes(struct shm_peer *peer, const struct shm_msg *m, const void *bytes);
 
 /**
  * peer_atomic_lock() - become the only initiator of atomic operations on a peer

@@ -12,9 +12,11 @@
 
 #include "softnic/cq/cq.h"
 #include "softnic/control/fault.h"
+#include "softnic/control/warning.h"
 #include "client.h"
 #include "softnic/loop/loop.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/qp/gate.h"
 #include "softnic/qp/qp.h"
 #include "server.h"
 #include "export.h"
@@ -37,11 +39,11 @@ void server_qp_ready(struct qp *qp)
 /*
  * A slot belongs to the process whose socket is bound to the slot's address. The kernel names the
  * PID behind both sockets, so no process can pass for another. In different PID namespaces both
- * PIDs are 0 and the check is void.
+ * PIDs are 0, and tracer.c asks for more.
  */
 static bool has_slot(const struct shm_client *g, uint32_t slot)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = passed_fd_socket(SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct sockaddr_un addr;
 	socklen_t len = shared_address(slot, &addr);
 	pid_t pid;
@@ -50,8 +52,8 @@ static bool has_slot(const struct shm_client *g, uint32_t slot)
 	if (fd < 0)
 		return false;
 	has = !connect(fd, (struct sockaddr *)&addr, len) && shared_is_ours(fd, &pid) &&
-	      pid == g->pid;
-	close(fd);
+	      pid == g->pid && (pid || tracer_is_same(fd, g->fd));
+	passed_fd_close_socket(fd);
 	return has;
 }
 
@@ -159,7 +161,7 @@ static void end_client(struct shm_client *g)
 	free(g);
 }
 
-static void handle_message(struct shm_client *g, const struct shm_msg *m)
+static void handle_message(struct shm_client *g, const struct shm_msg *m, const void *bytes)
 {
 	pthread_mutex_lock(&nic.lock);
 	switch (m->type) {
@@ -170,6 +172,9 @@ static void handle_message(struct shm_client *g, const struct shm_msg *m)
 		if (g->is_admitted && g->may_trace)
 			export_send(g->fd, m->value);
 		break;
+	case MSG_GATE_SEND:
+		gate_take(g, m, bytes);
+		break;
 	case MSG_BYE_QP:
 	case MSG_CQ_OVERRUN:
 	case MSG_SRQ_LIMIT:
@@ -179,6 +184,8 @@ static void handle_message(struct shm_client *g, const struct shm_msg *m)
 	}
 	pthread_mutex_unlock(&nic.lock);
 }
+
+static uint8_t message_bytes[SHM_MSG_BYTES_MAX]; /* of the message being handled */
 
 enum { LAST_WORDS_MAX = 4096 };
 
@@ -198,8 +205,8 @@ static void take_over(uint32_t slot)
 		;
 	if (!old)
 		return;
-	for (i = 0; i < LAST_WORDS_MAX && !shm_msg_receive(old->fd, &m, NULL); i++)
-		handle_message(old, &m);
+	for (i = 0; i < LAST_WORDS_MAX && !shm_msg_receive_bytes(old->fd, &m, message_bytes); i++)
+		handle_message(old, &m, message_bytes);
 	end_client(old);
 }
 
@@ -216,14 +223,18 @@ static void greet(struct shm_client *g, uint32_t slot)
 
 static void client_socket_ready(void *arg, uint32_t events)
 {
+	static struct warning_limit limit; /* anyone of the user can call */
 	struct shm_client *g = arg;
 	struct shm_msg m;
 	int rc;
 
 	(void)events;
-	rc = shm_msg_receive(g->fd, &m, NULL);
+	rc = shm_msg_receive_bytes(g->fd, &m, message_bytes);
 	if (rc == -EAGAIN)
 		return;
+	/* An older client sees only the end of the connection. */
+	if (rc == -EPROTONOSUPPORT)
+		warning_write(&limit, SHARED_REFUSAL, (int)g->pid, SHARED_OTHER_VERSION);
 	if (rc)
 		end_client(g);
 	else if (m.type == MSG_SET_FAULT)
@@ -231,7 +242,7 @@ static void client_socket_ready(void *arg, uint32_t events)
 	else if (m.type == MSG_HELLO)
 		greet(g, m.value);
 	else
-		handle_message(g, &m);
+		handle_message(g, &m, message_bytes);
 }
 
 enum { ACCEPT_AGAIN_NS = 100000000 };
@@ -287,7 +298,7 @@ void server_accept(void *arg, uint32_t events)
 
 	(void)arg;
 	(void)events;
-	fd = accept4(nic.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = passed_fd_accept(nic.listen_fd, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
 			accept_later();

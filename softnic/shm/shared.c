@@ -106,15 +106,17 @@ bool shared_is_ours(int fd, pid_t *pid)
 	return cred.uid == geteuid();
 }
 
-int shm_msg_send(int fd, const struct shm_msg *m, const int *fds, int num_fds)
+static int send_parts(int fd, const struct shm_msg *m, const void *bytes, const int *fds,
+		      int num_fds)
 {
 	struct shm_msg copy = *m;
-	struct iovec iov = { &copy, sizeof(copy) };
+	struct iovec parts[] = { { &copy, sizeof(copy) },
+				 { (void *)bytes, bytes ? m->value : 0 } };
 	union {
 		char room[CMSG_SPACE(SHM_MSG_FDS_MAX * sizeof(int))];
 		struct cmsghdr head;
 	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr msg = { .msg_iov = parts, .msg_iovlen = 2 };
 	struct cmsghdr *c;
 
 	copy.magic = SHARED_MAGIC;
@@ -131,14 +133,34 @@ int shm_msg_send(int fd, const struct shm_msg *m, const int *fds, int num_fds)
 	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-int shm_msg_receive(int fd, struct shm_msg *m, int *fds)
+int shm_msg_send(int fd, const struct shm_msg *m, const int *fds, int num_fds)
 {
-	struct iovec iov = { m, sizeof(*m) };
+	return send_parts(fd, m, NULL, fds, num_fds);
+}
+
+int shm_msg_send_bytes(int fd, const struct shm_msg *m, const void *bytes)
+{
+	return send_parts(fd, m, bytes, NULL, 0);
+}
+
+/* Are @n bytes one whole message? After a message to a gate come as many bytes as it says. */
+static bool is_whole(const struct shm_msg *m, bool has_room, size_t n)
+{
+	if (n < sizeof(*m))
+		return false;
+	if (!has_room || m->type != MSG_GATE_SEND)
+		return n == sizeof(*m);
+	return m->value <= SHM_MSG_BYTES_MAX && n == sizeof(*m) + m->value;
+}
+
+static int receive_parts(int fd, struct shm_msg *m, void *bytes, int *fds)
+{
+	struct iovec parts[] = { { m, sizeof(*m) }, { bytes, bytes ? SHM_MSG_BYTES_MAX : 0 } };
 	union passed_fd_control control;
 	unsigned int nr_max = fds ? SHM_MSG_FDS_MAX : 0;
 	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
+		.msg_iov = parts,
+		.msg_iovlen = 2,
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
@@ -146,24 +168,43 @@ int shm_msg_receive(int fd, struct shm_msg *m, int *fds)
 
 	if (fds)
 		memset(fds, -1, SHM_MSG_FDS_MAX * sizeof(*fds));
-	n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = passed_fd_recvmsg(fd, &msg, MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
 	if (passed_fd_take(&msg, fds, nr_max) > nr_max)
 		msg.msg_flags |= MSG_CTRUNC;
-	if (!(msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) && n == sizeof(*m) &&
+	if (!(msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) && is_whole(m, bytes, n) &&
 	    m->magic == SHARED_MAGIC && m->version == SHARED_VERSION)
 		return 0;
 	if (fds)
 		shm_msg_close_fds(fds);
 	if (n == 0)
 		return -EPIPE;
-	return fds && (msg.msg_flags & MSG_CTRUNC) ? -EMFILE : -EPROTO;
+	if (fds && (msg.msg_flags & MSG_CTRUNC))
+		return -EMFILE;
+	if (n >= (ssize_t)offsetof(struct shm_msg, type) && m->magic == SHARED_MAGIC &&
+	    m->version != SHARED_VERSION)
+		return -EPROTONOSUPPORT;
+	return -EPROTO;
+}
+
+int shm_msg_receive(int fd, struct shm_msg *m, int *fds)
+{
+	return receive_parts(fd, m, NULL, fds);
+}
+
+int shm_msg_receive_bytes(int fd, struct shm_msg *m, void *bytes)
+{
+	return receive_parts(fd, m, bytes, NULL);
 }
 
 int *shm_msg_fd(const struct shm_msg *m, int *fds, uint32_t which)
 {
-	return m->has & which ? &fds[1 + __builtin_popcount(m->has & (which - 1))] : NULL;
+	uint32_t before = m->has & (which - 1) & ~(HAS_GATE | HAS_TRAYS);
+
+	if (!(m->has & which))
+		return NULL;
+	return &fds[1 + __builtin_popcount(before) + !!(before & HAS_SRQ)];
 }
 
 void shm_msg_close_fds(int *fds)

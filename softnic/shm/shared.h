@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory shared between processes: four kinds of sealed memfd, and the messages that pass them.
+ * Memory shared between processes: six kinds of sealed memfd, and the messages that pass them.
  *
  * pub	one per process, written by the owner, read-only for peers: memory regions, counters.
  * doorbell_page	one per client, writable by that client: completion queues are armed and
  *	rung here.
  * qp	one per queue pair, writable by the peers: the receive queue and the peers' guards.
  * srq	one per shared receive queue, writable by the peers of the attached queue pairs.
+ * atomics	one per process, empty: its lock makes atomics on the process's memory atomic.
+ * srq buffers	one per shared receive queue, written by the owner, read-only for peers.
  *
  * No value from memory that a peer can write is trusted: softnic copies, checks, then uses the
  * value. All processes belong to one user, who could attach a debugger to each process. The checks
@@ -26,7 +28,7 @@
 #include "softnic/control/stat.h"
 
 enum {
-	SHARED_VERSION = 11,
+	SHARED_VERSION = 16,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
@@ -49,7 +51,7 @@ enum {
 #define add_ordered(p, n) __atomic_add_fetch(p, n, __ATOMIC_SEQ_CST)
 #define swap_ordered(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
 
-enum { SHARED_REGION, SHARED_WINDOW_1, SHARED_WINDOW_2 };
+enum { SHARED_REGION, SHARED_WINDOW_1, SHARED_WINDOW_2, SHARED_NULL };
 
 /* A memory region or window. The owner stores @key last and clears @key first; 0: unused. */
 struct shared_mr {
@@ -76,6 +78,7 @@ _Static_assert(sizeof(struct shared_mr) == 64, "one cache line");
 struct shared_life {
 	pthread_mutex_t held;
 	uint32_t down; /* the port is down: the process receives nothing */
+	uint32_t pages_on_demand; /* regions name pages that may be missing or protected */
 } __attribute__((aligned(64)));
 
 struct shared_pub {
@@ -127,6 +130,8 @@ struct shared_doorbells {
 	uint32_t invalidated[SHARED_MRS];
 };
 
+enum { SHARED_XRC_SRQ = 1u << 8 }; /* as a type: the end of an SRQ, see xrc.c */
+
 enum { SHARED_QP_RESET, SHARED_QP_READY, SHARED_QP_ERROR, SHARED_QP_GONE };
 
 /*
@@ -136,32 +141,48 @@ enum { SHARED_QP_RESET, SHARED_QP_READY, SHARED_QP_ERROR, SHARED_QP_GONE };
  */
 struct shared_recv {
 	uint64_t turn;
-	uint32_t num_sge;
 	uint32_t status; /* enum ibv_wc_status, or RECV_VOID */
 	uint32_t opcode; /* enum ibv_wc_opcode */
-	uint32_t flags; /* enum ibv_wc_flags, RECV_IPV4 */
+	uint32_t flags; /* enum ibv_wc_flags, RECV_IPV4, RECV_IN_TRAY */
 	uint32_t byte_len;
 	uint32_t imm;
 	uint32_t src_qp;
 	uint32_t dest_qp; /* SRQ: the queue pair at which the message arrived */
 	uint64_t done_ns; /* time of completion, if the completion queue is stamped */
-	struct ibv_sge sges[];
+	uint64_t reserved[2];
 };
+_Static_assert(sizeof(struct shared_recv) == 64, "one cache line");
 
 enum { RECV_DONE = 1u << 31 };
 enum { RECV_IPV4 = 1u << 31 }; /* an IPv4 header precedes the datagram */
+enum { RECV_IN_TRAY = 1u << 29 }; /* the bytes are in the receive's tray, not in its buffers */
 enum { RECV_VOID = 1u << 30 }; /* no message received: the owner posts the receive again */
 
-/* The receive queue of a queue pair, or of an SRQ. See rq.h. */
-struct shared_rq {
-	/* Written by the owner. */
+/* The buffers of a receive; only the owner writes them. */
+struct shared_buffers {
+	uint64_t out; /* position << 32 | 1 while the receive is out, else 0 */
+	uint32_t num_sge;
+	uint32_t reserved;
+	struct ibv_sge sges[];
+};
+
+/* The owner's part of a receive queue, with the buffers of the receives. */
+struct shared_rq_own {
 	uint32_t magic, version;
 	uint32_t size; /* a power of two, or 0 */
 	uint32_t sges; /* per receive */
 	uint32_t pd;
+	uint32_t reserved[11];
+	uint8_t buffers[]; /* size of shared_buffers, each in whole cache lines */
+};
+_Static_assert(sizeof(struct shared_rq_own) == 64, "one cache line, then the buffers");
+
+/* The receive queue of a queue pair, or of an SRQ. See rq.h. */
+struct shared_rq {
+	/* Written by the owner. */
 	uint32_t tail; /* receives posted, so that takers see how few are left */
 	uint32_t limit; /* takers report when fewer receives are left; 0: disarmed */
-	uint32_t reserved0[9];
+	uint32_t reserved0[14];
 	/* Written by the takers. */
 	uint32_t head; /* the oldest receive that may still be posted */
 	uint32_t low; /* a taker has reported the limit to the owner */
@@ -198,11 +219,12 @@ struct shared_qp {
 	uint32_t recv_cq; /* index into the owner's doorbell_page */
 	uint32_t arrivals; /* size of the ring of arrivals, a power of two, or 0 */
 	uint32_t guards; /* number of guards, a multiple of 8 */
-	uint32_t type; /* enum ibv_qp_type */
+	uint32_t type; /* enum ibv_qp_type, or SHARED_XRC_SRQ */
 	uint32_t qkey;
 	uint32_t reads; /* max_dest_rd_atomic; peers test only for 0 */
-	uint32_t reserved[3];
-	/* shared_guard, then shared_arrivals, then shared_rq unless an SRQ is attached */
+	uint32_t has_trays; /* see tray.h */
+	uint64_t xrcd; /* number of the XRC domain; 0: none */
+	/* guards, arrivals, the receive queue unless an SRQ is attached, then the trays */
 	uint8_t rest[];
 };
 _Static_assert(sizeof(struct shared_qp) == 64, "one cache line");
@@ -214,8 +236,9 @@ enum shm_msg_type {
 			 * none if the answerer is short of descriptors */
 	MSG_ASK_QP, /* asks for QP: qpn is the answerer's, from the asker's; addr is any
 			 * number that identifies the question */
-	MSG_QP, /* descriptors: qp; the SRQ, if attached; a wakeup, if the receive CQ has a
-			 * channel; the first time /proc/self/mem, if it could be opened.
+	MSG_QP, /* descriptors: qp; the SRQ and its buffers, if attached; a wakeup, if the
+			 * receive CQ has a channel; the first time /proc/self/mem, if it could be
+			 * opened, and the atomics.
 			 * channel: its number, so that the asker recognises two wakeups to one
 			 * channel; value: 0, or an errno without descriptors; addr as asked */
 	MSG_BYE_QP, /* the asker's QP from no longer uses the answerer's qpn */
@@ -228,9 +251,24 @@ enum shm_msg_type {
 	MSG_FILE, /* descriptor: the file of number value */
 	MSG_FILES, /* a file is no longer shared; the answerer's pub lists the shared files */
 	MSG_GONE_QP, /* the answerer's QP from is destroyed; the asker's qpn sent it datagrams */
+	MSG_GATE_SEND, /* a message to the closed gate of qpn, value bytes long; asks for GATE_DONE;
+			 * channel: its number; addr: see gate.c */
+	MSG_GATE_DONE, /* the message of number channel is taken or refused; value: see gate.c */
 };
 
-enum { HAS_SRQ = 1, HAS_WAKEUP = 2, HAS_MEMORY = 4 };
+/*
+ * HAS_SRQ: two descriptors, the ring and the buffers.
+ * HAS_GATE: no descriptors at all; QP follows again when the gate opens.
+ * HAS_TRAYS: no memory; nobody connects to the queue pair.
+ */
+enum {
+	HAS_SRQ = 1,
+	HAS_WAKEUP = 2,
+	HAS_MEMORY = 4,
+	HAS_GATE = 8,
+	HAS_TRAYS = 16,
+	HAS_ATOMICS = 32,
+};
 
 struct shm_msg {
 	uint32_t magic, version;
@@ -243,7 +281,10 @@ struct shm_msg {
 };
 _Static_assert(sizeof(struct shm_msg) == 48, "shared between programs");
 
-enum { SHM_MSG_FDS_MAX = 4 };
+enum {
+	SHM_MSG_FDS_MAX = 6,
+	SHM_MSG_BYTES_MAX = 1 << 14, /* after a MSG_GATE_SEND */
+};
 
 /**
  * shared_create() - create a sealed memfd and map it for writing
@@ -300,22 +341,42 @@ bool shared_is_ours(int fd, pid_t *pid);
 int shm_msg_send(int fd, const struct shm_msg *m, const int *fds, int num_fds);
 
 /**
+ * shm_msg_send_bytes() - send one message, and m->value bytes with it, without blocking
+ *
+ * Return: as shm_msg_send().
+ */
+int shm_msg_send_bytes(int fd, const struct shm_msg *m, const void *bytes);
+
+/**
  * shm_msg_receive() - take one message without blocking
  * @fd: the socket
  * @m: set to the message
  * @fds: room for SHM_MSG_FDS_MAX descriptors, now the caller's; -1 beyond the last; NULL to
  *	accept no descriptors
  *
- * Return: 0, -EAGAIN, -EPIPE at the end of the connection, -EPROTO for a message of another
- * version, -EMFILE if the process had no room for the descriptors.
+ * Return: 0, -EAGAIN, -EPIPE at the end of the connection, -EPROTONOSUPPORT for a message of
+ * another version, -EPROTO for none, -EMFILE if the process had no room for the descriptors.
  */
 int shm_msg_receive(int fd, struct shm_msg *m, int *fds);
+
+/**
+ * shm_msg_receive_bytes() - the same, without descriptors, but with the bytes of a MSG_GATE_SEND
+ * @bytes: room for SHM_MSG_BYTES_MAX; m->value of them are valid if the message has that type
+ *
+ * A message that says another number of bytes than follow, or too many, is none: -EPROTO.
+ */
+int shm_msg_receive_bytes(int fd, struct shm_msg *m, void *bytes);
+
+/* Tells the user why there is no connection with a process of this host. */
+#define SHARED_REFUSAL "no connection to process %d: %s"
+#define SHARED_OTHER_VERSION \
+	"the peer runs another version of softnic: use the same version for both"
 
 /**
  * shm_msg_fd() - find an optional descriptor of a message
  * @which: HAS_*
  *
- * Return: the descriptor's place in @fds, or NULL if the message has none.
+ * Return: the place in @fds of the descriptor, or of the first, or NULL if the message has none.
  */
 int *shm_msg_fd(const struct shm_msg *m, int *fds, uint32_t which);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The kernel does not say who may attach to a process, so this file asks what the kernel asks
- * (__ptrace_may_access() in kernel/ptrace.c). Each doubt means no: a peer that the kernel does
- * allow more copies by cross-memory attach, which the kernel itself checks.
+ * The kernel does not say who may attach to a process. So this file asks what the kernel asks in
+ * __ptrace_may_access() of kernel/ptrace.c. It leaves out Yama, Landlock and other security
+ * modules, because no process can read their rules for another. Each doubt means no: a peer that
+ * the kernel does allow more copies by cross-memory attach, which the kernel itself checks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "softnic/control/config.h"
@@ -21,6 +23,7 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5, asm-generic/socket.h */
 #endif
+#define PIDFS_MAGIC 0x50494446 /* linux/magic.h */
 
 enum { REAL, EFFECTIVE, SAVED, IDS };
 
@@ -90,6 +93,33 @@ static bool may_attach(const struct credentials *peer, const struct credentials 
 			return false;
 	return !(own->permitted & ~peer->permitted) &&
 	       !memcmp(own->label, peer->label, sizeof(own->label));
+}
+
+/* The inode of a process, which no other process has before the machine starts again. */
+static bool identify(int fd, ino_t *process)
+{
+	int pidfd;
+	socklen_t len = sizeof(pidfd);
+	struct statfs fs;
+	struct stat st;
+	bool known;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len))
+		return false;
+	known = !fstatfs(pidfd, &fs) && fs.f_type == PIDFS_MAGIC && !fstat(pidfd, &st);
+	close(pidfd);
+	if (known)
+		*process = st.st_ino;
+	return known;
+}
+
+bool tracer_is_same(int fd, int other)
+{
+	ino_t a, b;
+
+	if (!identify(fd, &a) || !identify(other, &b))
+		return config_get()->value[OPTION_TRUST_USER];
+	return a == b;
 }
 
 /* Before Linux 6.5 this cannot be known: the answer is yes. */

@@ -16,10 +16,19 @@
  * Call early: before Linux 6.5 the PID of an ended peer may be another's.
  *
  * Return: true if both share user and PID namespaces, all user and group IDs and the security
- * label, and the peer has all our capabilities, as the kernel asks for PTRACE_MODE_ATTACH without
- * Yama; or if the option trust_user is set. False if that is unknown.
+ * label, and the peer has all our capabilities, as the kernel asks for PTRACE_MODE_ATTACH. Yama,
+ * Landlock and seccomp are not asked. True also if the option trust_user is set. False if that is
+ * unknown.
  */
 bool tracer_is_allowed(int fd, pid_t pid);
+
+/**
+ * tracer_is_same() - is one process at the other ends of two connected local sockets?
+ *
+ * For processes without a number in our PID namespace. Before Linux 6.9 this is unknown, and the
+ * option trust_user is the answer.
+ */
+bool tracer_is_same(int fd, int other);
 
 /** tracer_shares_namespace() - true if process @pid has our namespace @kind, such as "pid" */
 bool tracer_shares_namespace(pid_t pid, const char *kind);

@@ -9,8 +9,7 @@
 
 #define COUNTERS (sizeof(struct softnic_counters) / sizeof(uint64_t))
 
-/* Asks every process, within half a second for each that does not answer. */
-static int sum_processes(struct softnic_counters *sum)
+int counters_sum(struct softnic_counters *sum, uint32_t *processes)
 {
 	struct softnic_process *all = calloc(SOFTNIC_SLOTS, sizeof(*all));
 	uint64_t *to = (uint64_t *)sum;
@@ -25,7 +24,15 @@ static int sum_processes(struct softnic_counters *sum)
 		for (j = 0; j < COUNTERS; j++)
 			to[j] += ((const uint64_t *)&all[i].counters)[j];
 	free(all);
+	*processes = (uint32_t)count;
 	return rc;
+}
+
+static int sum_processes(struct softnic_counters *sum)
+{
+	uint32_t processes;
+
+	return counters_sum(sum, &processes);
 }
 
 int counters_write(const struct sysfs_entry *e, const struct sysfs_at *at, char *text, size_t size)

@@ -9,6 +9,15 @@
 #include "softnic/control/stat.h"
 #include "tree.h"
 
+/**
+ * counters_sum() - add up the counters of all processes
+ *
+ * Asks every process, within half a second for each that does not answer.
+ *
+ * Return: 0, or a negative errno.
+ */
+int counters_sum(struct softnic_counters *sum, uint32_t *processes);
+
 /** counters_write() - the counter at the offset @e->counter */
 int counters_write(const struct sysfs_entry *e, const struct sysfs_at *at, char *text, size_t size);
 

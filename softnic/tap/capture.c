@@ -109,6 +109,8 @@ void capture_write(const struct udp_address *from, const struct udp_address *to,
 						fill_ipv6(&h.ip.v6, from, to, udp_bytes, &sum);
 	iov[1].iov_len = ip_bytes;
 	h.udp.uh_sum = checksum(add_words(sum, bytes, size));
+	if (!h.udp.uh_sum)
+		h.udp.uh_sum = 0xffff; /* 0 means that there is none, which IPv6 forbids */
 	clock_gettime(CLOCK_REALTIME, &now);
 	h.record.seconds = (uint32_t)now.tv_sec;
 	h.record.nanoseconds = (uint32_t)now.tv_nsec;

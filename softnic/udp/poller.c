@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * While a program spins, epoll does not watch the socket, so that packets do not wake the engine.
- * The engine takes over when the program gets completions, because it may then wait for something
- * else, such as a byte of its memory. A timer finds a program that just stopped polling.
+ * A timer finds a program that has stopped polling.
+ *
+ * A program that has got completions may wait for something else, such as a byte of its memory. So
+ * the engine watches again after each completion, but only if the program is known for that: the
+ * timer once found packets that had waited for it. Each such find doubles how many completions the
+ * engine then takes care of. Other programs soon poll again, and the engine would wake in vain.
  */
 #include <sys/epoll.h>
 #include <time.h>
@@ -17,8 +21,10 @@
 #include "softnic/udp/socket.h"
 
 enum {
-	LOOK_NS = 500000,
+	LOOK_NS = 250000,
 	TRIES_MIN = 4, /* before a program's thread counts as spinning */
+	CARE_MIN = 256,
+	CARE_MAX = 1 << 20,
 };
 
 /* The lock comes before nic.lock. */
@@ -27,7 +33,10 @@ static struct {
 	bool is_hot; /* packets came since the timer looked last; the timer is armed */
 	bool has_polled; /* a program has, since the timer looked last */
 	uint32_t tries; /* without completions, since a program's thread got some */
+	uint32_t care; /* completions after which the engine still watches again */
+	uint32_t care_next; /* what @care becomes at the next find; 0: CARE_MIN */
 	bool is_unwatched; /* by epoll */
+	bool is_asked; /* to watch again, by a thread that must not wait for the lock */
 	struct softnic_timer timer;
 } poller = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -39,17 +48,50 @@ static void watch(bool on)
 	store_relaxed(&poller.is_unwatched, !on);
 }
 
-static void watch_if_idle(struct softnic_timer *timer)
+static void rest(void)
+{
+	store_relaxed(&poller.is_asked, false);
+	poller.tries = 0;
+	watch(true);
+}
+
+/*
+ * Store-load pairing: the asking thread sets the flag, then tries the lock; the holder unlocks,
+ * then reads the flag. At least one of them serves.
+ */
+static void unlock(void)
+{
+	do {
+		if (load_relaxed(&poller.is_asked))
+			rest();
+		pthread_mutex_unlock(&poller.lock);
+	} while (load_ordered(&poller.is_asked) && !pthread_mutex_trylock(&poller.lock));
+}
+
+/* The program has stopped polling. Packets that wait show that it should not have been trusted. */
+static void take_over(void)
+{
+	uint32_t care = poller.care_next ? poller.care_next : CARE_MIN;
+
+	poller.tries = 0;
+	if (poller.is_unwatched && receive_batch(udp.port)) {
+		store_relaxed(&poller.care, care);
+		poller.care_next = care < CARE_MAX ? 2 * care : CARE_MAX;
+	}
+	watch(true);
+}
+
+static void look_for_polls(struct softnic_timer *timer)
 {
 	pthread_mutex_lock(&poller.lock);
 	if (poller.has_polled) {
-		softnic_timer_arm(timer, LOOK_NS, watch_if_idle);
+		softnic_timer_arm(timer, LOOK_NS, look_for_polls);
 	} else {
+		take_over();
 		store_relaxed(&poller.is_hot, false);
-		watch(true);
 	}
 	poller.has_polled = false;
-	pthread_mutex_unlock(&poller.lock);
+	unlock();
 }
 
 void poller_ready(void *port, uint32_t events)
@@ -59,9 +101,9 @@ void poller_ready(void *port, uint32_t events)
 		refused_take(udp_socket((uint16_t)(uintptr_t)port));
 	if (receive_batch((uint16_t)(uintptr_t)port) && !poller.is_hot) {
 		store_relaxed(&poller.is_hot, true);
-		softnic_timer_arm(&poller.timer, LOOK_NS, watch_if_idle);
+		softnic_timer_arm(&poller.timer, LOOK_NS, look_for_polls);
 	}
-	pthread_mutex_unlock(&poller.lock);
+	unlock();
 }
 
 bool poller_try(void)
@@ -76,18 +118,27 @@ bool poller_try(void)
 			watch(false);
 		any = receive_batch(udp.port);
 	}
-	pthread_mutex_unlock(&poller.lock);
+	unlock();
 	return any;
 }
 
-/* If another thread has the lock, the timer looks soon. */
+void poller_leave(void)
+{
+	if (!load_relaxed(&poller.is_unwatched))
+		return;
+	store_ordered(&poller.is_asked, true);
+	if (!pthread_mutex_trylock(&poller.lock))
+		unlock();
+}
+
 void poller_rest(void)
 {
-	if (!load_relaxed(&poller.is_unwatched) || pthread_mutex_trylock(&poller.lock))
+	uint32_t care = load_relaxed(&poller.care);
+
+	if (!care || !load_relaxed(&poller.is_unwatched))
 		return;
-	poller.tries = 0;
-	watch(true);
-	pthread_mutex_unlock(&poller.lock);
+	store_relaxed(&poller.care, care - 1); /* several threads may count too little */
+	poller_leave();
 }
 
 /* The thread that ends the process may have interrupted the lock's holder: no wait for ever. */
@@ -105,7 +156,8 @@ __attribute__((destructor)) static void leave_port(void)
 
 static void reset_poller(void)
 {
-	poller.is_hot = poller.has_polled = poller.is_unwatched = false;
+	poller.is_hot = poller.has_polled = poller.is_unwatched = poller.is_asked = false;
+	poller.tries = poller.care = poller.care_next = 0;
 	mad_reset();
 }
 

@@ -37,4 +37,13 @@ bool poller_try(void);
  */
 void poller_rest(void);
 
+/**
+ * poller_leave() - the program asks for an event, so it is about to sleep
+ *
+ * Costs one load, unless the engine has to take over.
+ *
+ * Context: A program's thread; no locks held but a CQ's.
+ */
+void poller_leave(void);
+
 #endif

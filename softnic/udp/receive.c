@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * recvmmsg() takes up to 16 messages. With UDP_GRO one message may hold many packets. The queue
- * pair answers after the last one, so one acknowledgement covers the batch.
+ * pair answers after a long message, so that the sender goes on while the next one is dealt with,
+ * and after the last one. So one acknowledgement covers many packets.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -29,6 +30,7 @@
 enum {
 	MESSAGES = 16, /* per call */
 	MESSAGE_BYTES = 1 << 16,
+	TRAIN_BYTES_MIN = 16 << 10, /* a train that is worth an acknowledgement of its own */
 	ROUNDS_MAX = 4, /* then other descriptors have their turn */
 	LEAVE_ROUNDS_MAX = 1000,
 };
@@ -169,6 +171,14 @@ static bool take_of_softnic(const struct udp_packet *p)
 	return true;
 }
 
+static bool is_intact_or_refused(const struct udp_packet *p)
+{
+	bool is = is_intact(p);
+
+	count(refused, !is);
+	return is;
+}
+
 static void take_packet(struct udp_packet *p)
 {
 	struct roce_packet decoded;
@@ -177,8 +187,10 @@ static void take_packet(struct udp_packet *p)
 	unwrap(p);
 	if (!is_leaving && take_of_softnic(p))
 		return;
-	if (roce_packet_decode(&decoded, p->bytes, p->size) != ROCE_ACCEPTED)
+	if (roce_packet_decode(&decoded, p->bytes, p->size) != ROCE_ACCEPTED) {
+		count(refused, 1);
 		return;
+	}
 	slot = decoded.dest_qpn >> SOFTNIC_QP_INDEX_BITS;
 	if (is_leaving) {
 		receive_pass_on(p, slot);
@@ -188,11 +200,11 @@ static void take_packet(struct udp_packet *p)
 		capture_packet(&p->from, &p->to, p->bytes, p->size);
 	if (decoded.dest_qpn == MAD_QPN) {
 		far_input_end();
-		if (is_intact(p))
+		if (is_intact_or_refused(p))
 			mad_take(p, &decoded);
 	} else if (slot != nic.slot) {
 		receive_pass_on(p, slot);
-	} else if (is_intact(p)) {
+	} else if (is_intact_or_refused(p)) {
 		far_input(p, &decoded);
 	}
 }
@@ -251,8 +263,11 @@ bool receive_batch(uint16_t port)
 		n = recvmmsg(fd, buffer.headers, MESSAGES, MSG_DONTWAIT, NULL);
 		if (n < 0 && errno != EAGAIN)
 			refused_take(fd);
-		for (i = 0; i < n && !fault_port_is_down(); i++)
+		for (i = 0; i < n && !fault_port_is_down(); i++) {
 			take_message(&buffer.headers[i], port);
+			if (buffer.headers[i].msg_len >= TRAIN_BYTES_MIN)
+				far_input_end();
+		}
 		far_input_end();
 		any = any || n > 0;
 	}

@@ -22,7 +22,7 @@
 enum {
 	BATCH_BYTES = 256 << 10,
 	BATCH_MESSAGES = 64,
-	TRAIN_BYTES_MAX = 60000,
+	TRAIN_BYTES_MAX = 65000, /* an IP packet has less than 64 KiB */
 	TRAIN_PACKETS_MAX = 64, /* UDP_MAX_SEGMENTS of older kernels */
 	WAIT_MS = 2, /* for room in the socket's buffer, before packets are dropped */
 };
@@ -48,11 +48,7 @@ static struct {
 	struct mmsghdr messages[BATCH_MESSAGES];
 	uint32_t count;
 	bool lacks_segmentation; /* the kernel refused a train */
-	/* Faults: packets so far, and the one that is delayed. */
-	uint64_t packets;
-	uint8_t held[SEND_PACKET_MAX];
-	size_t held_size;
-	struct udp_path held_path;
+	uint64_t packets; /* that faults were drawn for */
 } batch;
 
 static size_t add_control(struct msghdr *m, size_t at, int level, int type, const void *data,
@@ -142,7 +138,7 @@ void send_end(void)
 
 uint8_t *send_room(void)
 {
-	if (batch.count == BATCH_MESSAGES || BATCH_BYTES - batch.used < SEND_PACKET_MAX)
+	if (batch.count == BATCH_MESSAGES || batch.used > TRAIN_BYTES_MAX - SEND_PACKET_MAX)
 		flush();
 	return batch.bytes + batch.used;
 }
@@ -221,29 +217,21 @@ static void append_or_delay(const struct udp_path *path, const uint8_t *bytes, s
 		send_late(path, bytes, size);
 }
 
-/* A packet that the next one overtakes goes behind that, or with the next batch. */
 static void append_with_faults(const struct udp_path *path, size_t size)
 {
 	uint32_t faults = fault_packet(batch.packets++);
 	uint8_t *at = batch.bytes + batch.used;
-	size_t held = batch.held_size;
 
 	if (faults & FAULT_LOSES)
 		return;
 	if (faults & FAULT_SPOILS)
 		at[batch.packets % size] ^= 1 << batch.packets % 8;
-	if (faults & FAULT_DELAYS && !held) {
-		memcpy(batch.held, at, size);
-		batch.held_size = size;
-		batch.held_path = *path;
+	if (faults & FAULT_DELAYS && delay_hold(path, at, size))
 		return;
-	}
 	append_or_delay(path, at, size);
 	if (faults & FAULT_DOUBLES)
 		append_or_delay(path, at, size);
-	batch.held_size = 0;
-	if (held)
-		append_or_delay(&batch.held_path, batch.held, held);
+	delay_release_held();
 }
 
 void send_sealed(const struct udp_path *path, size_t size)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ah.h"
+#include "softnic/strict/strict.h"
 #include "softnic/control/config.h"
 #include "softnic/control/fault.h"
 #include "gid.h"
@@ -133,8 +134,11 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
+	if (strict_is_destroyed(ah->context, "ibv_destroy_ah()"))
+		return EINVAL;
+	strict_ah_ends(ah);
 	add_ordered(&to_pd(ah->pd)->users, -1);
-	free(to_ah(ah));
+	strict_free(to_ah(ah), &ah->context);
 	return 0;
 }
 

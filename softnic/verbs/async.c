@@ -11,6 +11,7 @@
 #include "async.h"
 #include "device.h"
 #include "softnic/loop/fork.h"
+#include "softnic/strict/strict.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *open_contexts;
@@ -205,7 +206,9 @@ void async_forget(struct ibv_context *context, struct async_subject *subject)
 	delivered = subject->delivered;
 	pthread_mutex_unlock(&c->lock);
 	pthread_mutex_lock(subject->mutex);
-	while (*subject->completed != delivered)
-		pthread_cond_wait(subject->cond, subject->mutex);
+	while (*subject->completed != delivered &&
+	       strict_wait_for_ack(subject->cond, subject->mutex, "destroying its object",
+				   delivered - *subject->completed))
+		;
 	pthread_mutex_unlock(subject->mutex);
 }

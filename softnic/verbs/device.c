@@ -15,6 +15,8 @@
 #include "gid.h"
 #include "mw.h"
 #include "nic.h"
+#include "softnic/region/null_mr.h"
+#include "softnic/region/odp.h"
 #include "pd.h"
 #include "softnic/qp/qp_ex.h"
 #include "device_query.h"
@@ -22,6 +24,8 @@
 #include "softnic/qp/req.h"
 #include "softnic/rq/srq.h"
 #include "softnic/qp_far/far_seal.h"
+#include "softnic/strict/strict.h"
+#include "softnic/xrc/xrc.h"
 
 #undef ibv_get_device_list
 
@@ -123,6 +127,12 @@ static void init_context(struct context *c, struct ibv_device *dev)
 	c->verbs.query_rt_values = query_rt_values;
 	c->verbs.create_cq_ex = cq_create_ex;
 	c->verbs.create_qp_ex = qp_ex_create;
+	c->verbs.advise_mr = odp_advise;
+	c->verbs.alloc_null_mr = null_mr_alloc;
+	c->verbs.open_xrcd = xrc_open_domain;
+	c->verbs.close_xrcd = xrc_close_domain;
+	c->verbs.create_srq_ex = xrc_create_srq;
+	c->verbs.get_srq_num = xrc_srq_number;
 	c->verbs.alloc_td = td_alloc;
 	c->verbs.dealloc_td = td_dealloc;
 	c->verbs.alloc_parent_domain = pd_alloc_parent;
@@ -139,6 +149,7 @@ static void init_context(struct context *c, struct ibv_device *dev)
 	ibv->num_comp_vectors = cpus > 0 ? cpus : 1;
 	ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&ibv->mutex, NULL);
+	strict_wrap_context(ibv);
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *dev)
@@ -154,6 +165,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 	if (rc)
 		goto fail;
 	far_seal_load_early();
+	strict_begin();
 	rc = -ENOMEM;
 	c = calloc(1, sizeof(*c));
 	if (!c)

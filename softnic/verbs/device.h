@@ -24,6 +24,7 @@ enum {
 	SOFTNIC_INLINE_MIN = 64, /* granted always */
 	SOFTNIC_INLINE_MAX = 1024,
 	SOFTNIC_DATAGRAM_MAX = 4096, /* bytes in a datagram, the port's MTU */
+	SOFTNIC_VENDOR = 0xffffff, /* Soft-RoCE's: selects quirks in programs, which reject 0 */
 	SOFTNIC_MESSAGE_MAX = 1 << 30, /* bytes in a WR */
 };
 

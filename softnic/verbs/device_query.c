@@ -13,6 +13,8 @@
 #include "mcast.h"
 #include "softnic/loop/loop.h"
 #include "nic.h"
+#include "softnic/qp/flush.h"
+#include "softnic/region/odp.h"
 #include "device_query.h"
 
 #undef ibv_query_port
@@ -20,8 +22,9 @@
 enum {
 	DEFAULT_PKEY = 0xffff,
 	CLOCK_KHZ = 1000000,
-	SOFT_ROCE_VENDOR = 0xffffff, /* selects quirks in programs, which reject 0 */
 };
+
+#define CAP_ATOMIC_WRITE (1ull << 40) /* IB_UVERBS_DEVICE_ATOMIC_WRITE of rdma-core 45 */
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
@@ -33,13 +36,14 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.fw_ver = "softnic",
 		.node_guid = htobe64(guid),
 		.sys_image_guid = htobe64(guid),
-		.vendor_id = SOFT_ROCE_VENDOR,
+		.vendor_id = SOFTNIC_VENDOR,
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1),
 		.max_qp = NIC_QPS,
 		.max_qp_wr = SHARED_WRS_MAX,
 		.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
-				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS,
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+				    IBV_DEVICE_XRC | IBV_DEVICE_SRQ_RESIZE,
 		.max_sge = SHARED_SGES_MAX,
 		.max_sge_rd = SHARED_SGES_MAX,
 		.max_cq = SHARED_CQS,
@@ -64,7 +68,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
-/* Unsupported features stay 0: on-demand paging, TSO, RSS, tag matching, device memory. */
+/* Unsupported features stay 0: TSO, RSS, tag matching, device memory. */
 int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *attr, size_t size)
 {
@@ -79,8 +83,9 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 	rc = ibv_query_device(context, &a.orig_attr);
 	if (rc)
 		return rc;
-	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	a.device_cap_flags_ex = a.orig_attr.device_cap_flags | CAP_ATOMIC_WRITE | FLUSH_CAP;
 	a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
+	odp_caps(&a);
 	memset(attr, 0, size);
 	memcpy(attr, &a, size < sizeof(a) ? size : sizeof(a));
 	return 0;

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fd/passed_fd.h"
 #include "ah.h"
 #include "softnic/control/fault.h"
 #include "mcast.h"
@@ -106,7 +107,7 @@ static int bind_name(const union ibv_gid *gid, uint32_t qpn)
 	int fd, rc, n = write_prefix(name, gid);
 
 	n += sprintf(name + n, "%u", qpn);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = passed_fd_socket(SOCK_DGRAM | SOCK_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	n += offsetof(struct sockaddr_un, sun_path) + 1;
@@ -132,7 +133,7 @@ static void detach_qp(struct mcast_attachment **at)
 
 	*at = a->next;
 	attachments--;
-	close(a->fd);
+	passed_fd_close_socket(a->fd);
 	free(a);
 }
 

@@ -17,9 +17,11 @@
 #include "mr.h"
 #include "mw.h"
 #include "nic.h"
+#include "softnic/region/null_mr.h"
 #include "pd.h"
 #include "softnic/qp/qp.h"
 #include "softnic/shm/export.h"
+#include "softnic/strict/strict.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -74,8 +76,9 @@ int mr_check_rights(unsigned int access)
 {
 	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
-				   IBV_ACCESS_OPTIONAL_RANGE;
+				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+				   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
+				   IBV_ACCESS_OPTIONAL_RANGE | FLUSH_ACCESS;
 	const unsigned int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 	if (fault_is_gone())
@@ -85,9 +88,27 @@ int mr_check_rights(unsigned int access)
 	return (access & writes) && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
 }
 
+/* As a NIC does not pin them, pages on demand do not count against the fault "mr_bytes". */
+static uint64_t pinned_bytes(const struct shared_mr *mr)
+{
+	return mr->access & IBV_ACCESS_ON_DEMAND ? 0 : mr->length;
+}
+
+/*
+ * The program may map other memory at the addresses of a region on demand, so no peer may keep a
+ * mapping of what is there now.
+ */
+static uint32_t export_region(struct shared_mr *mr)
+{
+	if (mr->access & IBV_ACCESS_ON_DEMAND)
+		return 0;
+	return export_get((void *)(uintptr_t)mr->addr, mr->length, &mr->offset);
+}
+
 /*
  * The kernel's rules for a NIC. Pages must be writable if the access flags, or a later window, can
- * allow writes. The kernel maps whole pages, so an iova must have the page offset of its memory.
+ * allow writes. Pages on demand are looked for at each access only. The kernel maps whole pages,
+ * so an iova must have the page offset of its memory.
  */
 static int check_range(const struct shared_mr *mr)
 {
@@ -99,6 +120,8 @@ static int check_range(const struct shared_mr *mr)
 		return EINVAL;
 	if (!(mr->access & IBV_ACCESS_ZERO_BASED) && ((mr->iova ^ mr->addr) & within))
 		return EINVAL;
+	if (mr->access & IBV_ACCESS_ON_DEMAND)
+		return 0;
 	return vma_check_range((void *)(uintptr_t)mr->addr, mr->length, mr->access & writes);
 }
 
@@ -142,19 +165,21 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		goto fail;
-	if (!fault_mr_take(length))
+	if (!fault_mr_take(pinned_bytes(&shared)))
 		goto free;
 	if (mr_take_key(&key))
 		goto give;
 	*mr = (struct ibv_mr){ pd->context, pd, addr, length, key >> 16, key, key };
-	shared.file = export_get(addr, length, &shared.offset);
+	if (access & IBV_ACCESS_ON_DEMAND)
+		nic_note_pages_on_demand();
+	shared.file = export_region(&shared);
 	mr_publish(key, &shared);
 	add_ordered(&to_pd(pd)->users, 1);
 	count(mrs, 1);
 	return mr;
 
 give:
-	fault_mr_give(length);
+	fault_mr_give(pinned_bytes(&shared));
 free:
 	free(mr);
 fail:
@@ -173,27 +198,33 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 	return ibv_reg_mr_iova2(pd, addr, length, iova, access);
 }
 
-void mr_wait_for_copies(void)
+void mr_wait_for_copies(uint32_t key)
 {
 	struct qp *qp = NULL;
 
 	while ((qp = nic_next_qp(qp)))
-		qp_wait_for_copies(qp);
+		qp_wait_for_copies(qp, key);
 }
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	int rc = mw_end_region(mr->lkey);
+	int rc;
 
-	if (rc)
+	if (strict_is_destroyed(mr->context, "ibv_dereg_mr()"))
+		return EINVAL;
+	strict_region_ends(mr, "ibv_dereg_mr()");
+	rc = mw_end_region(mr->lkey);
+	if (rc) {
+		strict_busy("ibv_dereg_mr()", "memory windows are bound to the region");
 		return rc;
-	mr_wait_for_copies();
+	}
+	mr_wait_for_copies(mr->lkey);
 	export_put(nic.pub->mrs[mr->handle].file);
+	fault_mr_give(pinned_bytes(&nic.pub->mrs[mr->handle]));
 	mr_give_key(mr->lkey);
-	fault_mr_give(mr->length);
 	add_ordered(&to_pd(mr->pd)->users, -1);
 	count(mrs, -1);
-	free(mr);
+	strict_free(mr, &mr->context);
 	return 0;
 }
 
@@ -205,9 +236,9 @@ static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, vo
 			  IBV_REREG_MR_CHANGE_ACCESS;
 	int rc = 0;
 
-	if (!flags || (flags & ~known))
-		return EINVAL;
 	*to = nic.pub->mrs[mr->handle];
+	if (!flags || (flags & ~known) || to->kind == SHARED_NULL)
+		return EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
 		rc = mr_check_rights(access);
 		to->access = access;
@@ -228,20 +259,21 @@ static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, vo
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
+	const uint64_t pinned = pinned_bytes(&nic.pub->mrs[mr->handle]);
 	struct shared_mr to;
 	int rc = plan_change(mr, flags, pd, addr, length, access, &to);
 	uint32_t old_file;
 
-	if (!rc && !fault_mr_change(mr->length, to.length))
+	if (!rc && !fault_mr_change(pinned, pinned_bytes(&to)))
 		rc = ENOMEM;
 	if (rc)
 		goto fail;
 	rc = mw_end_region(mr->lkey);
 	if (rc)
 		goto give;
-	mr_wait_for_copies();
+	mr_wait_for_copies(mr->lkey);
 	old_file = nic.pub->mrs[mr->handle].file;
-	to.file = export_get((void *)(uintptr_t)to.addr, to.length, &to.offset);
+	to.file = export_region(&to);
 	mr_publish(mr->lkey, &to);
 	export_put(old_file);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
@@ -256,23 +288,25 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	return 0;
 
 give:
-	fault_mr_give(to.length - mr->length);
+	fault_mr_give(pinned_bytes(&to) - pinned);
 fail:
 	errno = rc;
 	return IBV_REREG_MR_ERR_INPUT;
 }
 
-static bool is_visible(const struct mr_view *v, const struct shared_mr *mr, uint32_t key)
+/* Regions are visible anyway. */
+static bool is_visible(const struct mr_view *v, uint32_t key, uint32_t kind, uint32_t qpn,
+		       uint32_t binds)
 {
-	switch (mr->kind) {
-	case SHARED_REGION:
-		return true;
+	switch (kind) {
+	case SHARED_NULL:
+		return !v->qpn;
 	case SHARED_WINDOW_1:
 		return v->qpn;
 	case SHARED_WINDOW_2:
-		return v->qpn && mr->qpn == v->qpn &&
+		return v->qpn && qpn == v->qpn &&
 		       (!v->doorbell_page ||
-			load_acquire(&v->doorbell_page->invalidated[key >> 16]) != mr->binds);
+			load_acquire(&v->doorbell_page->invalidated[key >> 16]) != binds);
 	default:
 		return false;
 	}
@@ -280,9 +314,10 @@ static bool is_visible(const struct mr_view *v, const struct shared_mr *mr, uint
 
 /*
  * The owner may write at any time, so each field is read once. The key is stored last and read
- * first.
+ * first. Inlined, because each work request does this twice, and needs few of the fields.
  */
-bool mr_read(const struct mr_view *v, uint32_t key, struct shared_mr *mr)
+static inline __attribute__((always_inline)) bool read_entry(const struct mr_view *v, uint32_t key,
+							     struct shared_mr *mr)
 {
 	const struct shared_mr *at = &v->pub->mrs[key >> 16];
 
@@ -301,7 +336,13 @@ bool mr_read(const struct mr_view *v, uint32_t key, struct shared_mr *mr)
 		.offset = load_relaxed(&at->offset),
 		.binds = load_relaxed(&at->binds),
 	};
-	return mr->pd == v->pd && is_visible(v, mr, key);
+	return mr->pd == v->pd && (mr->kind == SHARED_REGION ||
+				   is_visible(v, key, mr->kind, mr->qpn, mr->binds));
+}
+
+bool mr_read(const struct mr_view *v, uint32_t key, struct shared_mr *mr)
+{
+	return read_entry(v, key, mr);
 }
 
 bool mr_translate(const struct mr_view *v, uint32_t key, uint32_t access, uint64_t iova,
@@ -314,12 +355,27 @@ bool mr_translate(const struct mr_view *v, uint32_t key, uint32_t access, uint64
 		*place = (struct mr_place){ 0 };
 		return true;
 	}
-	if (!mr_read(v, key, &mr))
+	if (!read_entry(v, key, &mr) || (mr.access & access) != access)
 		return false;
+	if (mr.kind == SHARED_NULL) {
+		*place = null_mr_place(mr.addr, access);
+		return true;
+	}
 	offset = iova - mr.iova;
-	if ((mr.access & access) != access || iova < mr.iova || offset > mr.length ||
+	if (iova < mr.iova || offset > mr.length ||
 	    length > mr.length - offset)
 		return false;
 	*place = (struct mr_place){ mr.addr + offset, mr.offset + offset, mr.file };
 	return true;
+}
+
+bool mr_may_flush(const struct mr_view *v, uint32_t key, uint64_t iova, uint64_t length,
+		  bool whole)
+{
+	struct mr_place place;
+	struct shared_mr mr;
+
+	if (!mr_read(v, key, &mr) || !(mr.access & FLUSH_ACCESS))
+		return false;
+	return whole || mr_translate(v, key, FLUSH_ACCESS, iova, length, &place);
 }

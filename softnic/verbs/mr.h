@@ -39,6 +39,15 @@ bool mr_translate(const struct mr_view *view, uint32_t key, uint32_t access, uin
 		  uint64_t length, struct mr_place *place);
 
 /**
+ * mr_may_flush() - check the right to flush a range of a region
+ * @whole: the range is the whole region, and @iova and @length do not count
+ *
+ * Context: As mr_translate().
+ */
+bool mr_may_flush(const struct mr_view *view, uint32_t key, uint64_t iova, uint64_t length,
+		  bool whole);
+
+/**
  * mr_read() - read the region or window of a key
  * @mr: written: a private copy, which the owner cannot change
  *
@@ -56,8 +65,8 @@ void mr_give_key(uint32_t key);
 /** mr_publish() - make @mr visible to peers; the caller serialises calls per key */
 void mr_publish(uint32_t key, const struct shared_mr *mr);
 
-/** mr_wait_for_copies() - wait for all copies that may use a key revoked before the call */
-void mr_wait_for_copies(void);
+/** mr_wait_for_copies() - wait for all copies that may use @key, revoked before the call */
+void mr_wait_for_copies(uint32_t key);
 
 /**
  * mr_check_rights() - check the access flags of a region or window

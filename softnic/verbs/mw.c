@@ -19,9 +19,10 @@
 #include "mw.h"
 #include "nic.h"
 #include "pd.h"
-#include "softnic/qp/req.h"
+#include "softnic/qp/post.h"
 #include "softnic/qp/resp.h"
 #include "softnic/shm/server.h"
+#include "softnic/strict/strict.h"
 
 /* Indexed like the table of regions. */
 static struct {
@@ -120,7 +121,7 @@ int mw_dealloc(struct ibv_mw *mw)
 	unbind(mw->handle);
 	store_relaxed(&table.latest[mw->handle], 0);
 	pthread_mutex_unlock(&table.lock);
-	mr_wait_for_copies();
+	mr_wait_for_copies(mw->rkey);
 	mr_give_key(last);
 	add_ordered(&to_pd(mw->pd)->users, -1);
 	free(mw);
@@ -317,8 +318,9 @@ int mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *b)
 	store_relaxed(&table.latest[mw->handle], wr.bind_mw.rkey);
 	unbind(mw->handle);
 	pthread_mutex_unlock(&table.lock);
-	mr_wait_for_copies();
-	rc = req_post(qp, &wr, &bad);
+	mr_wait_for_copies(mw->rkey);
+	/* Not ibv_post_send(): a library that hooks the context has counted the bind already. */
+	rc = post_list(to_qp(qp), &wr, &bad, strict_post_append());
 	if (!rc)
 		mw->rkey = wr.bind_mw.rkey;
 	return rc;

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +17,7 @@
 
 #include "fd/passed_fd.h"
 #include "softnic/control/fault.h"
+#include "softnic/control/squatter.h"
 #include "softnic/loop/fork.h"
 #include "gid.h"
 #include "mcast.h"
@@ -37,6 +39,24 @@ static uint32_t random_u32(void)
 	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
 		r = softnic_loop_now_ns() ^ getpid();
 	return r;
+}
+
+/* Once in a process: a program may try each of its devices. */
+static void warn_of_squatter(void)
+{
+	static bool is_told;
+	char holder[64] = "a process that does not answer";
+	uid_t uid;
+
+	if (__atomic_exchange_n(&is_told, true, __ATOMIC_RELAXED) || !softnic_squatter_find(&uid))
+		return;
+	if (uid != SQUATTER_UNKNOWN)
+		snprintf(holder, sizeof(holder), "another user's process (user %u)",
+			 (unsigned int)uid);
+	fprintf(stderr,
+		"softnic: no device: %s holds softnic's names; as root, find and end the process: "
+		"ss -xlp | grep @weir-softnic-%u-\n",
+		holder, (unsigned int)geteuid());
 }
 
 static int claim_slot(uint32_t *slot, int *fd)
@@ -63,6 +83,19 @@ static int claim_slot(uint32_t *slot, int *fd)
 	}
 	rc = i == SOFTNIC_SLOTS - 1 ? -EUSERS : -errno;
 	close(*fd);
+	if (rc == -EUSERS)
+		warn_of_squatter();
+	return rc;
+}
+
+/* Peers take no empty file. */
+static int create_atomics(void)
+{
+	void *map;
+	int rc = shared_create("softnic-atomics", 1, true, &nic.atomics_fd, &map);
+
+	if (!rc)
+		munmap(map, 1);
 	return rc;
 }
 
@@ -77,17 +110,23 @@ static int create_segments(void)
 	nic.pub = map;
 	rc = shared_create("softnic-bell", sizeof(*nic.doorbell_page), false, &nic.doorbell_fd,
 			   &map);
-	if (rc) {
-		munmap(nic.pub, sizeof(*nic.pub));
-		close(nic.pub_fd);
-		return rc;
-	}
+	if (rc)
+		goto pub;
 	nic.doorbell_page = map;
-	return 0;
+	rc = create_atomics();
+	if (!rc)
+		return 0;
+	munmap(nic.doorbell_page, sizeof(*nic.doorbell_page));
+	close(nic.doorbell_fd);
+pub:
+	munmap(nic.pub, sizeof(*nic.pub));
+	close(nic.pub_fd);
+	return rc;
 }
 
 static void close_segments(void)
 {
+	close(nic.atomics_fd);
 	close(nic.doorbell_fd);
 	close(nic.pub_fd);
 }
@@ -120,10 +159,16 @@ void nic_allow_attach(void)
 	nic.is_admitted = true;
 }
 
+static struct shared_life own_life; /* never seen as ended, as long as we look */
+
+void nic_note_pages_on_demand(void)
+{
+	store_relaxed(&nic.pub->life.pages_on_demand, 1);
+	store_relaxed(&own_life.pages_on_demand, 1);
+}
+
 static void prepare_proof(void)
 {
-	static const struct shared_life own_life; /* never seen as ended, as long as we look */
-
 	nic.mem_fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	nic.nonce = (uint64_t)random_u32() << 32 | random_u32();
 	nic.pub->proof_addr = (uintptr_t)&nic.nonce;

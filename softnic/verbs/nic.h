@@ -24,6 +24,7 @@ struct softnic_nic {
 	bool is_admitted; /* nic_allow_attach() was called since opening */
 	uint32_t slot;
 	int pub_fd, doorbell_fd, mem_fd, listen_fd;
+	int atomics_fd; /* its lock makes atomics on our memory atomic */
 	struct shared_pub *pub;
 	struct shared_doorbells *doorbell_page;
 	uint64_t nonce; /* read by peers to prove access to our memory */
@@ -50,6 +51,14 @@ int nic_open(void);
  * Context: nic.lock held.
  */
 void nic_allow_attach(void);
+
+/**
+ * nic_note_pages_on_demand() - from now on a region names pages that nobody has checked
+ *
+ * Copies to and from this process then respect the protection of pages, and report missing ones.
+ * It stays so: a few more copies by slower calls are all that it costs.
+ */
+void nic_note_pages_on_demand(void);
 
 /** nic_add_qp() - assign a QP number; nic.lock held; 0 or -ENOMEM */
 int nic_add_qp(struct qp *qp, uint32_t *qpn);

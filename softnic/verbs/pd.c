@@ -9,8 +9,14 @@
 #include "softnic/control/fault.h"
 #include "nic.h"
 #include "pd.h"
+#include "softnic/strict/strict.h"
 
 static uint32_t next_pd, pds;
+
+uint32_t pd_count(void)
+{
+	return load_relaxed(&pds);
+}
 
 static struct pd *alloc_pd(struct ibv_context *context)
 {
@@ -48,13 +54,19 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct pd *pd = to_pd(ibv);
 
-	if (load_acquire(&pd->users))
+	if (strict_is_destroyed(ibv->context, "ibv_dealloc_pd()"))
+		return EINVAL;
+	if (load_acquire(&pd->users)) {
+		strict_busy("ibv_dealloc_pd()", "objects use the protection domain");
 		return EBUSY;
+	}
+	if (!pd->parent_of)
+		strict_forget_pd(ibv->handle);
 	if (pd->parent_of)
 		add_ordered(&pd->parent_of->users, -1);
 	if (pd->td)
 		add_ordered(&pd->td->users, -1);
-	free(pd);
+	strict_free(pd, &ibv->context);
 	add_ordered(&pds, -1);
 	return 0;
 }

@@ -26,6 +26,9 @@ static inline struct pd *to_pd(struct ibv_pd *pd)
 	return (struct pd *)pd;
 }
 
+/** pd_count() - the protection domains of this process */
+uint32_t pd_count(void);
+
 /* Verbs called through the context. */
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr);

@@ -43,16 +43,6 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 	return refuse();
 }
 
-int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	return EOPNOTSUPP;
-}
-
-int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	return EOPNOTSUPP;
-}
-
 /* A copy of up to 1 MiB may write its bytes in any order. */
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
