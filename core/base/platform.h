@@ -20,6 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef HAVE_SDT
+#include <sys/sdt.h>
+#endif
 #endif
 
 #ifndef UINT16_MAX

@@ -10,6 +10,8 @@
  */
 #include "core/base/trace.h"
 
+#include "core/base/probe.h"
+
 _Static_assert(offsetof(struct weir_trace_record, at_ns) == 0, "the first word is the time");
 _Static_assert(WEIR_TRACE_WORDS == 4, "each is written");
 
@@ -45,6 +47,7 @@ void weir_trace_note(struct weir_trace *t, uint64_t at_ns, const struct weir_tra
 	put_record(slot, 2, record);
 	put_record(slot, 3, record);
 	weir_store_release(&slot->number, t->number);
+	weir_probe(record);
 }
 
 int weir_trace_read(const struct weir_trace_slot *ring, uint32_t count, uint64_t number,

@@ -9,9 +9,13 @@
 
 void weir_backlog_init(struct weir_backlog *b, uint64_t seed)
 {
+	unsigned int i;
+
 	weir_order_init(&b->order, seed);
 	weir_list_init(&b->behind_barrier);
-	weir_list_init(&b->ready);
+	b->class = WEIR_WINDOW_NORMAL;
+	for (i = 0; i < WEIR_WINDOW_CLASSES; i++)
+		weir_list_init(&b->ready[i]);
 	weir_list_init(&b->messages);
 	weir_list_init(&b->in_doubt);
 	weir_list_init(&b->done);
@@ -21,10 +25,15 @@ void weir_backlog_init(struct weir_backlog *b, uint64_t seed)
 	b->live = 0;
 }
 
+static struct weir_list *ready_list(struct weir_backlog *b, const struct weir_req *req)
+{
+	return &b->ready[weir_backlog_class_of(b, req)];
+}
+
 static void make_ready(struct weir_backlog *b, struct weir_req *req)
 {
 	req->state = WEIR_REQ_READY;
-	weir_list_add_tail(req->op == WEIR_OP_SEND ? &b->messages : &b->ready, &req->link);
+	weir_list_add_tail(req->op == WEIR_OP_SEND ? &b->messages : ready_list(b, req), &req->link);
 }
 
 static inline void admit(struct weir_backlog *b, struct weir_req *req)
@@ -146,7 +155,7 @@ void weir_backlog_unpost(struct weir_backlog *b, struct weir_req *req, uint64_t 
 	if (req->state != WEIR_REQ_IN_FLIGHT || req->must_repeat || req->status)
 		return;
 	req->state = WEIR_REQ_READY;
-	weir_list_add(&b->ready, &req->link);
+	weir_list_add(ready_list(b, req), &req->link);
 }
 
 void weir_backlog_mark_in_doubt(struct weir_backlog *b, struct weir_req *req, uint16_t channel)
@@ -163,7 +172,7 @@ static void restart_req(struct weir_backlog *b, struct weir_req *req)
 	req->must_repeat = req->spends_retry = false;
 	req->posted = 0;
 	req->state = WEIR_REQ_READY;
-	weir_list_add(&b->ready, &req->link);
+	weir_list_add(ready_list(b, req), &req->link);
 }
 
 void weir_backlog_settle(struct weir_backlog *b, struct weir_req *req)

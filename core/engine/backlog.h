@@ -9,12 +9,14 @@
 #define WEIR_CORE_ENGINE_BACKLOG_H
 
 #include "core/engine/request.h"
+#include "core/sched/window.h"
 
 /**
  * struct weir_backlog - the requests of one session, from submit to done
  * @order: requests past the barriers, except messages
  * @behind_barrier: barriers that have not passed and the requests behind them, in order
- * @ready: requests with parts to post, in order
+ * @class: of requests that name none: an enum weir_window_class
+ * @ready: requests with parts to post, by class, in order
  * @messages: ready messages, in order
  * @in_doubt: requests with a lost WR that may still take effect
  * @done: requests to hand back, in order
@@ -26,7 +28,8 @@
 struct weir_backlog {
 	struct weir_order order;
 	struct weir_list behind_barrier;
-	struct weir_list ready;
+	uint8_t class;
+	struct weir_list ready[WEIR_WINDOW_CLASSES];
 	struct weir_list messages;
 	struct weir_list in_doubt;
 	struct weir_list done;
@@ -129,13 +132,36 @@ void weir_backlog_pass_barriers(struct weir_backlog *b);
 /**
  * weir_backlog_end_stranded() - end ready requests that have no channel left
  * @b: the backlog
- * @ready: @b->ready or @b->messages
+ * @ready: one of @b->ready, or @b->messages
  *
  * Each request ends with -ENOTCONN if nothing of the request was sent, else with -ECONNRESET.
  *
  * Return: true if there were any.
  */
 bool weir_backlog_end_stranded(struct weir_backlog *b, struct weir_list *ready);
+
+/* The class of a request. */
+static inline unsigned int weir_backlog_class_of(const struct weir_backlog *b,
+						 const struct weir_req *req)
+{
+	return req->op == WEIR_OP_SEND || !req->class ? b->class : req->class - 1u;
+}
+
+/* Whether requests of @class, or of a lower class, are ready. */
+static inline bool weir_backlog_has_ready_from(const struct weir_backlog *b, unsigned int class)
+{
+	for (; class < WEIR_WINDOW_CLASSES; class++) {
+		if (!weir_list_is_empty(&b->ready[class]))
+			return true;
+	}
+	return false;
+}
+
+/* Whether any requests are ready, except messages. */
+static inline bool weir_backlog_has_ready(const struct weir_backlog *b)
+{
+	return weir_backlog_has_ready_from(b, 0);
+}
 
 /* The first request of a non-empty list linked by @link. */
 static inline struct weir_req *weir_backlog_first(const struct weir_list *list)

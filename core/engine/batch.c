@@ -28,6 +28,7 @@ struct batch {
 	struct weir_wr *first;
 	struct weir_wr **tail;
 	struct weir_merge_limits limits;
+	unsigned int class;
 	uint16_t channel;
 	uint16_t count;
 	uint32_t reqs;
@@ -57,8 +58,10 @@ static struct weir_merge_limits merge_limits(const struct weir_engine *e)
 static void plan_wr(const struct weir_engine *e, struct weir_merge *m, struct weir_req *req,
 		    const struct weir_merge_limits *limits)
 {
+	unsigned int class = weir_backlog_class_of(&e->backlog, req);
+
 	weir_merge_begin(m, req, weir_fragment_length(req, e->fragment_bytes));
-	if (e->merge && !weir_list_has_one(&e->backlog.ready) &&
+	if (e->merge && !weir_list_has_one(&e->backlog.ready[class]) &&
 	    !weir_order_is_isolated(&e->backlog.order, &req->order))
 		weir_merge_grow(m, &e->backlog.order, limits);
 }
@@ -112,6 +115,7 @@ static struct weir_wr *make_wr(struct weir_engine *e, const struct weir_merge *m
 	wr->channel = channel;
 	wr->path = path;
 	wr->posted_ns = e->window->now_ns;
+	wr->has_class = e->window->classes;
 	wr->in_stream = m->nr_reqs > 1 ||
 			(m->first->op <= WEIR_OP_WRITE && m->first->order.in_stream);
 	e->streaming += wr->in_stream;
@@ -166,20 +170,29 @@ static uint16_t channel_for(const struct weir_engine *e, uint8_t path)
 	return path & WEIR_PATH_UNLOAD ? e->unload : weir_channels_pick(&e->channels);
 }
 
+/* Whether @channel has room for @class. The last WR is left to lower classes, so none starves. */
+static bool channel_takes(const struct weir_engine *e, uint16_t channel, unsigned int class)
+{
+	uint32_t room = weir_channels_room(&e->channels, channel);
+
+	return room > 1 || (room && (e->channels.channel[channel].wrs_max == 1 ||
+				     !weir_backlog_has_ready_from(&e->backlog, class + 1)));
+}
+
 /* Whether the next WR fits @b, whose channel the first WR chose. */
 static bool batch_takes(const struct weir_engine *e, const struct batch *b, uint8_t path)
 {
-	return b->channel != WEIR_CHANNEL_NONE && weir_channels_room(&e->channels, b->channel) &&
+	return b->channel != WEIR_CHANNEL_NONE && channel_takes(e, b->channel, b->class) &&
 	       (b->channel == e->unload) == ((path & WEIR_PATH_UNLOAD) != 0);
 }
 
-static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
+static int batch_claim(struct weir_engine *e, const struct batch *b, const struct weir_merge *m)
 {
 	int rc;
 
 	if (weir_window_try_take(e->window, m->bytes))
 		return 0;
-	rc = weir_window_take(e->window, &e->waiter, m->bytes);
+	rc = weir_window_take(e->window, &e->waiters[b->class], m->bytes);
 	if (!rc)
 		return 0;
 	e->waits++;
@@ -193,9 +206,9 @@ static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
 
 /*
  * Posts from @ready as much as fits, on the batch's channel or on the channel of the first WR.
- * After a success the engine loses its turn at the window and queues at the end for more.
+ * After a success the class loses its turn at the window and queues at the end for more.
  *
- * Return: -EAGAIN if the window refused the first WR and the engine now waits for room; else 0.
+ * Return: -EAGAIN if the window refused the first WR and the class now waits for room; else 0.
  */
 static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *ready)
 {
@@ -204,8 +217,10 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 	uint8_t path;
 	int rc = 0;
 
-	if (weir_window_must_wait(e->window, &e->waiter))
+	if (weir_window_must_wait(e->window, &e->waiters[b->class]))
 		return -EAGAIN;
+	if (e->window->classes && e->fragment_bytes > WEIR_SCHED_SEGMENT_BYTES)
+		e->fragment_bytes = WEIR_SCHED_SEGMENT_BYTES;
 	b->limits = merge_limits(e);
 	while (!weir_list_is_empty(ready) && e->free_wrs && b->count < e->chain_max &&
 	       b->bytes < e->fragment_bytes) {
@@ -220,7 +235,7 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 			abandon_probe(e, path);
 			break;
 		}
-		rc = batch_claim(e, &m);
+		rc = batch_claim(e, b, &m);
 		if (rc) {
 			abandon_probe(e, path);
 			break;
@@ -250,19 +265,30 @@ static void trace_batch(struct weir_engine *e, const struct batch *b)
 						     .channel = b->channel });
 }
 
-bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
+/* Messages are of the session's class, and go before its other requests. */
+static void batch_fill_class(struct weir_engine *e, struct batch *b)
 {
-	struct batch b = { .tail = &b.first, .channel = 0 };
+	struct weir_list *ready = &e->backlog.ready[b->class];
 	int rc = 0;
 
-	if (!weir_list_is_empty(&e->backlog.messages))
-		rc = batch_fill(e, &b, &e->backlog.messages);
-	if (!rc && !b.count && !weir_list_is_empty(&e->backlog.ready)) {
-		b.channel = WEIR_CHANNEL_NONE;
-		rc = batch_fill(e, &b, &e->backlog.ready);
+	if (b->class == e->backlog.class && !weir_list_is_empty(&e->backlog.messages)) {
+		b->channel = 0;
+		rc = batch_fill(e, b, &e->backlog.messages);
+	}
+	if (!rc && !b->count && !weir_list_is_empty(ready)) {
+		b->channel = WEIR_CHANNEL_NONE;
+		rc = batch_fill(e, b, ready);
 	}
 	if (!rc)
-		weir_window_leave(&e->waiter);
+		weir_window_leave(&e->waiters[b->class]);
+}
+
+bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
+{
+	struct batch b = { .tail = &b.first };
+
+	for (; b.class < WEIR_WINDOW_CLASSES && !b.count; b.class++)
+		batch_fill_class(e, &b);
 	if (!b.count)
 		return false;
 	trace_batch(e, &b);

@@ -9,6 +9,7 @@
 #include "core/engine/deadline.h"
 #include "core/engine/fastpath.h"
 #include "core/engine/stall.h"
+#include "core/sched/window_classes.h"
 
 static bool config_is_valid(const struct weir_engine_config *config)
 {
@@ -25,7 +26,10 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 	if (!nr_wrs || !config_is_valid(config) || config->fragment_bytes > window->bytes_min)
 		return -EINVAL;
 	e->window = window;
-	weir_window_waiter_init(&e->waiter);
+	for (i = 0; i < WEIR_WINDOW_CLASSES; i++) {
+		weir_window_waiter_init(&e->waiters[i]);
+		e->waiters[i].nr = (uint8_t)i;
+	}
 	e->fragment_bytes = config->fragment_bytes;
 	e->chain_max = config->chain_max;
 	e->sge_max = config->sge_max;
@@ -64,6 +68,17 @@ void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *select
 	e->selector = selector;
 	e->unload = channel;
 	e->channels.reserved = 1u << channel;
+}
+
+void weir_engine_join_classes(struct weir_engine *e, struct weir_window_classes *classes,
+			      enum weir_window_class class, uint16_t weight)
+{
+	unsigned int i;
+
+	e->backlog.class = (uint8_t)class;
+	for (i = 0; i < WEIR_WINDOW_CLASSES; i++)
+		weir_window_classes_set(classes, &e->waiters[i], (enum weir_window_class)i, weight);
+	weir_window_classes_join(e->window, classes);
 }
 
 static void trace_channel(struct weir_engine *e, enum weir_trace_event event, uint16_t channel)
@@ -261,6 +276,11 @@ static void wr_probe_done(struct weir_engine *e, const struct weir_wr *wr, int s
 		weir_path_completed(e->selector, wr->path, e->window->now_ns - wr->posted_ns);
 }
 
+static struct weir_window_waiter *waiter_of(struct weir_engine *e, const struct weir_wr *wr)
+{
+	return &e->waiters[weir_backlog_class_of(&e->backlog, wr->req)];
+}
+
 void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns)
 {
 	struct weir_wr *wr = wc->wr;
@@ -276,6 +296,8 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 		wr_probe_done(e, wr, wc->status);
 	e->channels.channel[wr->channel].in_flight--;
 	e->streaming -= wr->in_stream;
+	if (wr->has_class)
+		weir_window_classes_completed(waiter_of(e, wr), wr->length);
 	weir_window_give(e->window, wr->length);
 	if (e->fastpath && !wc->status)
 		weir_fastpath_succeeded(e);
@@ -331,6 +353,7 @@ bool weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 /* Ends requests that have no channel left, and passes the barriers behind them. */
 static void end_stranded(struct weir_engine *e)
 {
+	unsigned int i;
 	bool any;
 
 	do {
@@ -338,8 +361,8 @@ static void end_stranded(struct weir_engine *e)
 		any = false;
 		if (!weir_channels_is_up(&e->channels, 0))
 			any |= weir_backlog_end_stranded(&e->backlog, &e->backlog.messages);
-		if (!weir_channels_any_left(&e->channels))
-			any |= weir_backlog_end_stranded(&e->backlog, &e->backlog.ready);
+		for (i = 0; !weir_channels_any_left(&e->channels) && i < WEIR_WINDOW_CLASSES; i++)
+			any |= weir_backlog_end_stranded(&e->backlog, &e->backlog.ready[i]);
 	} while (any);
 }
 
@@ -370,7 +393,7 @@ static bool next_waiting_engine(struct weir_engine *e, struct weir_action *out)
 	if (!waiter)
 		return false;
 	out->type = WEIR_ACTION_WAKE;
-	out->engine = container_of(waiter, struct weir_engine, waiter);
+	out->engine = container_of(waiter - waiter->nr, struct weir_engine, waiters[0]);
 	return true;
 }
 

@@ -16,6 +16,10 @@
  * WRs in flight, a request beside an unfinished neighbour waits, with all ready requests behind,
  * until a stream WR completes. The NIC has enough to do during this short wait.
  *
+ * Classes: a session's requests have a class each (see window_classes.h), and are ready in a queue
+ * of their own. A request waits for conflicting requests of any class. Only requests of one class
+ * are merged. In each channel, room for one WR is left to lower classes that have requests.
+ *
  * Unloading (see core/unload/path.h): small writes, merged or not, may take a separate channel,
  * where the target's CPU copies the data and reports completion. The engine treats this channel
  * like any other, but posts only unloaded writes there. Without room there, a write is offloaded to
@@ -103,7 +107,7 @@ struct weir_engine_config {
 /**
  * struct weir_engine - embedded by the host; read-only for the host
  * @window: shared with other engines
- * @waiter: place in the window's line
+ * @waiters: places in the window's line, by class
  * @fragment_bytes: maximum length of a WR
  * @chain_max: maximum WRs in a batch
  * @sge_max: maximum scatter/gather entries in a WR
@@ -126,7 +130,7 @@ struct weir_engine_config {
  */
 struct weir_engine {
 	struct weir_window *window;
-	struct weir_window_waiter waiter;
+	struct weir_window_waiter waiters[WEIR_WINDOW_CLASSES];
 	uint32_t fragment_bytes;
 	uint16_t chain_max;
 	uint8_t sge_max;
@@ -181,6 +185,21 @@ void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace);
  */
 void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *selector,
 			uint16_t channel);
+
+struct weir_window_classes;
+
+/**
+ * weir_engine_join_classes() - requests with and without a class use the scheduler from now on
+ * @e: the engine
+ * @classes: of its window; *kept*
+ * @class: of requests that name none; after the first submit, WEIR_WINDOW_NORMAL
+ * @weight: among the engines, in each class, 1 to WEIR_SCHED_WEIGHT_MAX
+ *
+ * The caller owes a weir_window_classes_part() when @e has no requests any more. Without this call,
+ * classes order the requests of @e alone.
+ */
+void weir_engine_join_classes(struct weir_engine *e, struct weir_window_classes *classes,
+			      enum weir_window_class class, uint16_t weight);
 
 /**
  * weir_engine_channel_up() - a channel accepts posts
@@ -297,7 +316,7 @@ static inline bool weir_engine_is_quiet(const struct weir_engine *e)
 {
 	const struct weir_backlog *b = &e->backlog;
 
-	return weir_list_is_empty(&b->ready) && weir_list_is_empty(&b->done) &&
+	return !weir_backlog_has_ready(b) && weir_list_is_empty(&b->done) &&
 	       weir_list_is_empty(&b->messages) && weir_list_is_empty(&b->behind_barrier) &&
 	       weir_list_is_empty(&e->window->waiters) && !weir_channels_any_failed(&e->channels);
 }

@@ -37,6 +37,7 @@ static inline struct weir_wr *weir_fastpath_wr(struct weir_engine *e, struct wei
 	wr->channel = channel;
 	wr->path = WEIR_PATH_UNDECIDED;
 	wr->in_stream = false;
+	wr->has_class = false;
 	return wr;
 }
 

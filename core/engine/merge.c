@@ -34,7 +34,7 @@ static bool try_merge(struct weir_merge *m, struct weir_req *req, bool after,
 	bool joins = weir_fragment_is_contiguous(&a->sge[a->nr_sge - 1], &b->sge[0]);
 
 	if (!may_merge(req) || req->op != m->first->op || req->rkey != m->first->rkey ||
-	    !wr_has_room(m, req, limits, joins))
+	    req->class != m->first->class || !wr_has_room(m, req, limits, joins))
 		return false;
 	if (after) {
 		m->last->merge_next = req;

@@ -53,6 +53,7 @@ struct weir_sge {
  * @hint: the user's hint on how often it writes there, an enum weir_path_hint
  * @nr_sge: entries used in @sge, at most WEIR_SGE_MAX
  * @rkey: remote key of the region
+ * @class: an enum weir_window_class plus 1, or 0: the session's. Messages are of the session's
  * @remote: remote virtual address, by which requests are ordered
  * @length: bytes; the sum over @sge
  * @compare: CAS: expected value
@@ -88,6 +89,7 @@ struct weir_req {
 	uint8_t hint;
 	uint8_t nr_sge;
 	uint32_t rkey;
+	uint8_t class;
 	uint64_t remote;
 	uint64_t length;
 	uint64_t compare;
@@ -125,6 +127,7 @@ struct weir_req {
  * @nr_sge: entries used in @sge
  * @path: the chosen path: an enum weir_path
  * @in_stream: carries neighbours, or arrived beside an unfinished request
+ * @has_class: the window counts it for its class
  * @sge: local memory
  *
  * The host posts the address of this struct as wr_id and finds it in the completion.
@@ -140,6 +143,7 @@ struct weir_wr {
 	uint8_t nr_sge;
 	uint8_t path;
 	bool in_stream;
+	bool has_class;
 	struct weir_sge sge[WEIR_WR_SGE_MAX];
 };
 

@@ -74,7 +74,7 @@ bool weir_stall_check(struct weir_engine *e, uint64_t now_ns)
 	if (now_ns < e->stall_check_ns)
 		return false;
 	stalled = find_stalled(e, now_ns);
-	if (!stalled || !weir_window_is_awaited(e->window, &e->waiter))
+	if (!stalled || !weir_window_is_awaited(e->window, e->waiters, WEIR_WINDOW_CLASSES))
 		return false;
 	if (is_silent(e, e->progress_ns, now_ns))
 		stalled = weir_channels_common(&e->channels);

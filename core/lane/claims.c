@@ -1,59 +1,120 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "core/lane/claims.h"
 
-/* Fibonacci hashing: pages side by side get words far apart, so threads share no cache line. */
-static inline uint32_t *word_of(struct weir_claims *c, uint64_t page)
+/*
+ * A word has one writer, or counts of others: of readers, or, in words of pages, of small requests
+ * that claim lines.
+ */
+#define READER 1u
+#define SMALL (1u << 15)
+#define WRITER (1u << 31)
+
+/* Words of @table from the key @begin up to before @end. */
+struct claim {
+	uint32_t *table;
+	uint64_t begin, end;
+	uint32_t holder; /* READER, SMALL or WRITER */
+};
+
+/* Fibonacci hashing: keys side by side get words far apart, so threads share no cache line. */
+static inline uint32_t *word_of(const struct claim *claim, uint64_t key)
 {
-	return &c->words[page * 0x9e3779b97f4a7c15ull >> (64 - WEIR_CLAIMS_BITS)];
+	return &claim->table[key * 0x9e3779b97f4a7c15ull >> (64 - WEIR_CLAIMS_BITS)];
 }
 
-static inline bool take_one(uint32_t *word, bool modifies)
+static inline struct claim claim_of(uint32_t *table, unsigned int shift, uint64_t first,
+				    uint64_t length, uint32_t holder)
 {
-	uint32_t found = modifies ? 0 : weir_atomic_load(word);
+	return (struct claim){ table, first >> shift, ((first + (length - 1)) >> shift) + 1,
+			       holder };
+}
 
-	if (modifies)
-		return weir_atomic_compare_exchange(word, &found, WEIR_CLAIMS_WRITER);
-	while (found != WEIR_CLAIMS_WRITER) {
-		if (weir_atomic_compare_exchange(word, &found, found + 1))
+static inline bool has_room(uint32_t found, uint32_t holder)
+{
+	if (holder == WRITER)
+		return !found;
+	return found < WRITER && (holder == SMALL ? !(found % SMALL) : found < SMALL);
+}
+
+static inline bool take_one(uint32_t *word, uint32_t holder)
+{
+	uint32_t found = weir_atomic_load(word);
+
+	while (has_room(found, holder)) {
+		if (weir_atomic_compare_exchange(word, &found, found + holder))
 			return true;
 	}
 	return false;
 }
 
-static inline void give_one(uint32_t *word, bool modifies)
+static inline void give_one(uint32_t *word, uint32_t holder)
 {
 	uint32_t found = weir_atomic_load(word);
 
-	if (modifies) {
+	if (holder == WRITER) {
 		weir_store_release(word, 0);
 		return;
 	}
-	while (!weir_atomic_compare_exchange(word, &found, found - 1))
+	while (!weir_atomic_compare_exchange(word, &found, found - holder))
 		;
 }
 
-static void give_pages(struct weir_claims *c, uint64_t from, uint64_t to, bool modifies)
+static inline void give_up_to(const struct claim *claim, uint64_t end)
 {
-	for (; from < to; from++)
-		give_one(word_of(c, from), modifies);
+	uint64_t key;
+
+	for (key = claim->begin; key < end; key++)
+		give_one(word_of(claim, key), claim->holder);
 }
 
-bool weir_claims_take(struct weir_claims *c, uint64_t first, uint64_t length, bool modifies)
+static inline bool take(const struct claim *claim)
 {
-	uint64_t begin = first >> WEIR_CLAIMS_PAGE_SHIFT, page = begin;
-	uint64_t end = ((first + (length - 1)) >> WEIR_CLAIMS_PAGE_SHIFT) + 1;
+	uint64_t key;
 
-	for (; page < end; page++) {
-		if (!take_one(word_of(c, page), modifies)) {
-			give_pages(c, begin, page, modifies);
+	for (key = claim->begin; key < claim->end; key++) {
+		if (!take_one(word_of(claim, key), claim->holder)) {
+			give_up_to(claim, key);
 			return false;
 		}
 	}
 	return true;
 }
 
+static inline bool is_small(uint64_t first, uint64_t length)
+{
+	return length <= WEIR_CLAIMS_SMALL &&
+	       first >> WEIR_CLAIMS_PAGE_SHIFT == (first + (length - 1)) >> WEIR_CLAIMS_PAGE_SHIFT;
+}
+
+bool weir_claims_take(struct weir_claims *c, uint64_t first, uint64_t length, bool modifies)
+{
+	uint32_t holder = modifies ? WRITER : READER;
+	struct claim pages, lines;
+
+	if (!is_small(first, length)) {
+		pages = claim_of(c->pages, WEIR_CLAIMS_PAGE_SHIFT, first, length, holder);
+		return take(&pages);
+	}
+	pages = claim_of(c->pages, WEIR_CLAIMS_PAGE_SHIFT, first, length, SMALL);
+	lines = claim_of(c->lines, WEIR_CLAIMS_LINE_SHIFT, first, length, holder);
+	if (!take(&pages))
+		return false;
+	if (take(&lines))
+		return true;
+	give_up_to(&pages, pages.end);
+	return false;
+}
+
 void weir_claims_give(struct weir_claims *c, uint64_t first, uint64_t length, bool modifies)
 {
-	give_pages(c, first >> WEIR_CLAIMS_PAGE_SHIFT,
-		   ((first + (length - 1)) >> WEIR_CLAIMS_PAGE_SHIFT) + 1, modifies);
+	uint32_t holder = modifies ? WRITER : READER;
+	struct claim pages, lines;
+
+	if (is_small(first, length)) {
+		lines = claim_of(c->lines, WEIR_CLAIMS_LINE_SHIFT, first, length, holder);
+		give_up_to(&lines, lines.end);
+		holder = SMALL;
+	}
+	pages = claim_of(c->pages, WEIR_CLAIMS_PAGE_SHIFT, first, length, holder);
+	give_up_to(&pages, pages.end);
 }

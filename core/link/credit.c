@@ -21,7 +21,12 @@ bool weir_credit_has_room(const struct weir_credit *credit)
 
 bool weir_credit_is_due(const struct weir_credit *credit)
 {
-	return credit->owed >= credit->ours / 2 && credit->spendable > 0;
+	return credit->owed >= credit->ours / 2 && weir_credit_may_send_bare(credit);
+}
+
+bool weir_credit_may_send_bare(const struct weir_credit *credit)
+{
+	return credit->spendable > 0;
 }
 
 uint16_t weir_credit_spend(struct weir_credit *credit)

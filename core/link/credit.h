@@ -42,6 +42,9 @@ bool weir_credit_has_room(const struct weir_credit *credit);
 /* Return: true if a bare WIRE_CONTROL_CREDIT is due and there is a credit for it. */
 bool weir_credit_is_due(const struct weir_credit *credit);
 
+/* Return: true if a WIRE_CONTROL_CREDIT may be sent, due or not: it may take the last credit. */
+bool weir_credit_may_send_bare(const struct weir_credit *credit);
+
 /* Counts a sent message, after one of the above was true. Return: the message's head.credits. */
 uint16_t weir_credit_spend(struct weir_credit *credit);
 

@@ -3,7 +3,8 @@
  * The map of a pool: a snapshot of the keys of one pool, as the store last had them.
  *
  *	pool			how the pool works
- *	donor/ID		a donor with a lease: address, memory, failure domain, incarnation
+ *	donor/ID		a donor with a lease: address, memory, failure domain, incarnation,
+ *				identity
  *	drain/ID		the operator wants this donor empty
  *	failed/ID		a client could not reach this incarnation of the donor
  *	group/N			version and members of a group
@@ -47,6 +48,7 @@
 #include "core/base/platform.h"
 
 #define WEIR_POOL_NAME_MAX 64u /* bytes of a name, its NUL included */
+#define WEIR_POOL_IDENTITY 32u /* bytes of a public key */
 #define WEIR_POOL_DONORS_MAX 64u
 #define WEIR_POOL_GROUPS_MAX 1024u /* of all tables */
 #define WEIR_POOL_VOLUMES_MAX 128u
@@ -137,6 +139,7 @@ struct weir_pool_group {
  * @domain: its failure domain, such as a rack
  * @bytes: memory that it lends
  * @incarnation: current incarnation; 0: not registered, its lease is over
+ * @identity: the public key that clients must find at @address, if @has_identity
  * @stored: version of its key
  * @failed: incarnation that a client reported; 0: none
  * @failed_stored: version of that report
@@ -148,7 +151,8 @@ struct weir_pool_donor {
 	char domain[WEIR_POOL_NAME_MAX];
 	uint64_t bytes, incarnation, stored;
 	uint64_t failed, failed_stored;
-	bool is_draining;
+	uint8_t identity[WEIR_POOL_IDENTITY];
+	bool has_identity, is_draining;
 };
 
 /**

@@ -49,7 +49,7 @@ static bool is_wanted(const struct weir_pool_rebuild *r, const struct weir_pool_
 	const struct weir_pool_volume *volume = &map->volume[index];
 	const struct weir_pool_table *table = weir_pool_map_table(map, volume->scheme);
 
-	if (volume->is_blank || volume->holder || volume->scheme.data != 1 ||
+	if (volume->is_blank || volume->holder ||
 	    !weir_pool_map_is_ready(map, volume->scheme))
 		return false;
 	for (uint16_t i = table->first; i < table->first + table->count; i++) {

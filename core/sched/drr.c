@@ -10,7 +10,7 @@ void weir_drr_init(struct weir_drr *t)
 {
 	memset(t, 0, sizeof(*t));
 	t->round = 1;
-	weir_list_init(&t->current);
+	weir_list_init(&t->present);
 	weir_list_init(&t->next);
 }
 
@@ -62,7 +62,7 @@ void weir_drr_leave(struct weir_drr *t, struct weir_drr_member *m)
 void weir_drr_enqueue(struct weir_drr *t, struct weir_drr_member *m)
 {
 	if (weir_list_is_empty(&m->link))
-		weir_list_add_tail(m->round == t->round ? &t->current : &t->next, &m->link);
+		weir_list_add_tail(m->round == t->round ? &t->present : &t->next, &m->link);
 }
 
 void weir_drr_dequeue(struct weir_drr_member *m)
@@ -89,9 +89,9 @@ static void begin_round(struct weir_drr *t)
 	t->waiting = 0;
 	if (weir_list_is_empty(&t->next))
 		return;
-	t->current = t->next;
-	t->current.next->prev = &t->current;
-	t->current.prev->next = &t->current;
+	t->present = t->next;
+	t->present.next->prev = &t->present;
+	t->present.prev->next = &t->present;
 	weir_list_init(&t->next);
 }
 
@@ -99,5 +99,5 @@ struct weir_drr_member *weir_drr_first(struct weir_drr *t)
 {
 	if (!t->open && t->waiting)
 		begin_round(t);
-	return weir_list_is_empty(&t->current) ? NULL : first_member(&t->current);
+	return weir_list_is_empty(&t->present) ? NULL : first_member(&t->present);
 }

@@ -18,21 +18,21 @@
 
 /**
  * struct weir_drr - the rounds of a set of members
- * @current: members that can take a turn in this round, the next turn first
+ * @present: members that can take a turn in this round, the next turn first
  * @next: members that can take a turn in the next round
  * @round: number of the round, from 1
  * @open: members that want turns and have quantum left, listed or not
  * @waiting: members that want turns and have spent their quantum, listed or not
  */
 struct weir_drr {
-	struct weir_list current, next;
+	struct weir_list present, next;
 	uint64_t round;
 	uint32_t open, waiting;
 };
 
 /**
  * struct weir_drr_member - a member
- * @link: in @current or @next, or in no list
+ * @link: in @present or @next, or in no list
  * @weight: at least 1; a change takes effect in the member's next round
  * @is_ready: the member wants turns
  * @round: the round that @left belongs to

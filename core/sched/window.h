@@ -8,14 +8,15 @@
  * and the host's upper bounds.
  *
  * Several engines share a window. A refused engine waits in line, and no engine passes the line.
- * Small requests therefore cannot starve large requests, and no session starves another.
+ * Small requests therefore cannot starve large requests, and no session starves another. A window
+ * may have classes, which take the place of the line: window_classes.h.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_SCHED_WINDOW_H
 #define WEIR_CORE_SCHED_WINDOW_H
 
-#include "core/base/list.h"
+#include "core/sched/sched.h"
 
 /**
  * struct weir_window_success - one successful work request
@@ -40,6 +41,15 @@ struct weir_window_bounds {
 };
 
 struct weir_window;
+struct weir_window_classes;
+
+/* The first goes first. */
+enum weir_window_class {
+	WEIR_WINDOW_URGENT,
+	WEIR_WINDOW_NORMAL,
+	WEIR_WINDOW_BULK,
+	WEIR_WINDOW_CLASSES,
+};
 
 /**
  * struct weir_window_learner - decides the size of a window; embedded in the learner's state
@@ -66,7 +76,8 @@ struct weir_window_learner {
  * @bytes: bytes in flight; at most the @bytes_max of the last take
  * @wrs: WRs in flight; at most the @wrs_max of the last take
  * @now_ns: the latest time reported by any engine
- * @waiters: waiters, in order
+ * @waiters: waiters, in order; with classes in any order, and never empty
+ * @classes: decide which waiter is next, or NULL
  *
  * Serialised by the host, with one lock over all engines that share the window.
  */
@@ -82,18 +93,25 @@ struct weir_window {
 	uint64_t bytes;
 	uint64_t now_ns;
 	struct weir_list waiters;
+	struct weir_window_classes *classes;
 };
 
 /**
- * struct weir_window_waiter - a user of a window, who may have to wait
+ * struct weir_window_waiter - one class of a user's requests, which may have to wait
  * @link: in the window's line, or in no list
+ * @nr: which of its user's waiters; 0 unless the user sets it
  * @bytes: the size last refused
  * @notified: the waiter has been told that there is room
+ * @classes: of the window, once the waiter has a class; else NULL
+ * @flow: with @classes
  */
 struct weir_window_waiter {
 	struct weir_list link;
+	uint8_t nr;
 	uint32_t bytes;
 	bool notified;
+	struct weir_window_classes *classes;
+	struct weir_flow flow;
 };
 
 /**
@@ -232,6 +250,18 @@ static inline void weir_window_unlend(struct weir_window *w, uint32_t bytes, uin
 	w->wrs -= wrs;
 }
 
+/* window_classes.c: the parts of functions here that windows with classes need. */
+struct weir_window_waiter *weir_window_classes_first(const struct weir_window *w);
+bool weir_window_classes_take(struct weir_window *w, struct weir_window_waiter *waiter,
+			      uint32_t bytes);
+void weir_window_classes_leave(struct weir_window_waiter *waiter);
+
+/*
+ * A work request of @bytes, taken by @waiter while the window had classes, has completed. The
+ * caller still owes the weir_window_give().
+ */
+void weir_window_classes_completed(struct weir_window_waiter *waiter, uint32_t bytes);
+
 /**
  * weir_window_leave() - leave the line
  * @waiter: in line or not
@@ -242,6 +272,8 @@ static inline void weir_window_leave(struct weir_window_waiter *waiter)
 {
 	weir_list_del(&waiter->link);
 	waiter->notified = false;
+	if (waiter->classes)
+		weir_window_classes_leave(waiter);
 }
 
 /**
@@ -251,24 +283,17 @@ static inline void weir_window_leave(struct weir_window_waiter *waiter)
  *
  * Return: true if @waiter is in line, and another is first or the refused size still does not fit.
  */
-bool weir_window_must_wait(const struct weir_window *w, const struct weir_window_waiter *waiter);
+bool weir_window_must_wait(const struct weir_window *w, struct weir_window_waiter *waiter);
 
 /**
- * weir_window_is_awaited() - whether another waiter is short of room
+ * weir_window_is_awaited() - whether another user is short of room
  * @w: the window
- * @waiter: the caller's
+ * @own, @nr: the caller's waiters
  *
- * Return: true if another waiter is in line and the first of the line does not fit.
+ * Return: true if a waiter of another is in line and the first of the line does not fit.
  */
-static inline bool weir_window_is_awaited(const struct weir_window *w,
-					  const struct weir_window_waiter *waiter)
-{
-	const struct weir_list *first = w->waiters.next;
-
-	if (first == &w->waiters || (first == &waiter->link && first->next == &w->waiters))
-		return false;
-	return !weir_window_fits(w, weir_list_entry(first, struct weir_window_waiter, link)->bytes);
-}
+bool weir_window_is_awaited(const struct weir_window *w, const struct weir_window_waiter *own,
+			    unsigned int nr);
 
 /**
  * weir_window_next_waiter() - take the waiter to be called next

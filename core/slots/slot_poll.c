@@ -7,7 +7,8 @@
 
 #define BATCH 64u /* changes that a READ should find */
 #define CONFIRM_MANY 32u /* slots that are confirmed even if the peer is busy */
-#define CACHED_BYTES (4u << 20) /* bytes of used slots, mirrors included, that fit the caches */
+/* Of used slots: pools and mirrors of both ways then fit a CPU's cache. */
+#define CACHED_BYTES (256u << 10)
 #define BUSY_FACTOR 4u /* factor of delay while the peer has slots enough */
 #define COALESCE_MIN 2u /* slots in a notification that make waiting for more worthwhile */
 #define COALESCE_MAX 32u /* cap on the slots counted */
@@ -15,6 +16,7 @@
 	(256u << 10) /* bytes notified at once, since an immediate costs little beside
 				 * them */
 #define RETRY_SLOTS 8u /* slots put before coalescing is tried again */
+#define PAUSE_MAX 63u /* fruitless READs between requests that are in vain */
 #define TRIALS 3u /* failed trials, each doubling the time to the next */
 #define ROOM_READS 4u /* a sender without slots waits at most this many READ times */
 #define CONFIRM_READS 16u /* a slot may stay unconfirmed for this many READ times */
@@ -76,6 +78,31 @@ static void update_read_time(struct weir_slot_poll *l, uint64_t now_ns)
 	l->confirm.gap_ns_max = weir_slot_poll_delay_ns_max(l);
 }
 
+static void restart_measurement(struct weir_slot_poll_coalescing *c,
+				const struct weir_slot_bitmap_tx *o, uint64_t now_ns)
+{
+	c->since = o->committed;
+	c->since_ns = now_ns;
+}
+
+/* A notification or a READ has shown @together slots. */
+static void note_company(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+			 uint64_t together, uint64_t now_ns)
+{
+	struct weir_slot_poll_coalescing *c = &l->coalescing;
+
+	if (c->is_sparse)
+		return;
+	c->expected = (c->expected + (uint32_t)bounded(together, 0, COALESCE_MAX)) / 2;
+	c->is_sparse = c->expected < COALESCE_MIN;
+	if (!c->is_sparse) {
+		c->trials = 0;
+		return;
+	}
+	c->trials += c->trials < TRIALS;
+	restart_measurement(c, o, now_ns);
+}
+
 void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			      uint32_t found, uint32_t freed, uint32_t shown, uint64_t now_ns)
 {
@@ -84,10 +111,13 @@ void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_b
 		l->shown_bytes = l->covered_bytes; /* a notification may have shown more since */
 	update_read_time(l, now_ns);
 	l->free_seen = freed ? 2 * o->slots : o->free;
+	l->paused -= !found && l->paused;
 	weir_moderation_polled(&l->news, found, now_ns);
 	weir_moderation_polled(&l->room, freed, now_ns);
-	if (shown)
-		weir_moderation_polled(&l->confirm, shown, now_ns);
+	if (!shown)
+		return;
+	weir_moderation_polled(&l->confirm, shown, now_ns);
+	note_company(l, o, shown, now_ns);
 }
 
 /* Few slots are free, or so much was written that reused slots would still be in the cache. */
@@ -145,13 +175,6 @@ static bool came_together(const struct weir_slot_poll *l, uint64_t slots, uint64
 	return (now_ns - l->coalescing.since_ns) * COALESCE_MIN <= gaps_ns;
 }
 
-static void restart_measurement(struct weir_slot_poll_coalescing *c,
-				const struct weir_slot_bitmap_tx *o, uint64_t now_ns)
-{
-	c->since = o->committed;
-	c->since_ns = now_ns;
-}
-
 /*
  * With a notification for each slot, only their rate is visible. If the rate is high enough, tries
  * how many slots gather when they wait. Each failed trial doubles the time to the next.
@@ -187,20 +210,9 @@ bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot
 void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			     uint64_t together, uint64_t now_ns)
 {
-	struct weir_slot_poll_coalescing *c = &l->coalescing;
-
 	l->shown_bytes = l->put_bytes;
 	weir_moderation_polled(&l->confirm, (uint32_t)together, now_ns);
-	if (c->is_sparse)
-		return;
-	c->expected = (c->expected + (uint32_t)bounded(together, 0, COALESCE_MAX)) / 2;
-	c->is_sparse = c->expected < COALESCE_MIN;
-	if (!c->is_sparse) {
-		c->trials = 0;
-		return;
-	}
-	c->trials += c->trials < TRIALS;
-	restart_measurement(c, o, now_ns);
+	note_company(l, o, together, now_ns);
 }
 
 /* Delays suit a sender with free slots. Without a free slot nothing is put, and the link idles. */
@@ -224,8 +236,23 @@ bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want,
 					     room_is_due(l, now_ns);
 }
 
+/*
+ * Requests pay by notifications. A sender that always reads first, as one that waits for its only
+ * slot, answers by a wake-up: then READs alone are quicker.
+ */
+static void judge_last_request(struct weir_slot_poll *l)
+{
+	if (l->notices != l->notices_before)
+		l->pause = 0;
+	else if (l->pause < PAUSE_MAX)
+		l->pause = 2 * l->pause + 1;
+	l->paused = l->pause;
+}
+
 void weir_slot_poll_requested(struct weir_slot_poll *l, unsigned int want)
 {
+	if (want & WEIR_SLOT_POLL_NEWS)
+		judge_last_request(l);
 	l->requested = want;
 	l->notices_before = l->notices;
 }

@@ -3,12 +3,12 @@
  * When an end of an exchange reads its peer's bits (core/slots/slot_bitmap.h), and when
  * notifications are better.
  *
- * Bits alone wake no thread. After a fruitless READ, or if READs take long, an end sends a request
- * to the peer and reads once more. The peer flips bits before checking for requests. So either the
- * last READ sees the flip, or the peer sees the request and answers with a wake-up. Or the peer
- * notifies the next slots by immediates, up to a limit a request. One immediate covers all slots
- * not shown yet, so neither end needs a READ. A lone slot is notified at once; frequent slots are
- * notified together.
+ * Bits alone wake no thread. After fruitless READs, an end sends a request to the peer and reads
+ * once more: after one, if READs take long or if slots come further apart than READs take. The peer
+ * flips bits before checking for requests. So either the last READ sees the flip, or the peer sees
+ * the request and answers with a wake-up. Or the peer notifies the next slots by immediates, up to
+ * a limit a request. One immediate covers all slots not shown yet, so neither end needs a READ. A
+ * lone slot is notified at once; frequent slots are notified together.
  *
  * The host owns the READs, requests, wake-ups and the time. A one-way end ignores the other half.
  *
@@ -78,6 +78,8 @@ struct weir_slot_poll_coalescing {
  * @requested: the request sent and not answered, as WEIR_SLOT_POLL_ bits
  * @notices: notifications received so far
  * @notices_before: notifications received before the last request
+ * @pause: READs without news before the next request for thin traffic, as the last request was in
+ *	vain: no notification came. @paused: of these, still to come
  * @coalescing: of sent slots
  */
 struct weir_slot_poll {
@@ -89,6 +91,7 @@ struct weir_slot_poll {
 	uint32_t free_seen;
 	unsigned int requested;
 	uint32_t notices, notices_before;
+	uint32_t pause, paused;
 	struct weir_slot_poll_coalescing coalescing;
 };
 
@@ -167,10 +170,24 @@ static inline bool weir_slot_poll_has_requested(const struct weir_slot_poll *l, 
 	return l->requested & want && !l->is_reading && !owes;
 }
 
-/* Whether a slow READ found nothing: a notification will arrive before another READ would. */
+/*
+ * Whether slots come further apart than READs take, so that most READs find nothing; not while
+ * requests are in vain.
+ */
+static inline bool weir_slot_poll_is_thin(const struct weir_slot_poll *l)
+{
+	return l->took_ns && l->news.interval_ns > l->took_ns && !l->paused;
+}
+
+/*
+ * Whether a READ found nothing, and a notification will arrive before another READ would, or
+ * instead of several.
+ */
 static inline bool weir_slot_poll_prefers_notify(const struct weir_slot_poll *l)
 {
-	return weir_slot_poll_is_slow(l) && l->news.found_ns != l->news.read_ns && !l->is_woken;
+	bool is_in_vain = weir_slot_poll_is_slow(l) && l->news.found_ns != l->news.read_ns;
+
+	return (is_in_vain || weir_slot_poll_is_thin(l)) && !l->is_woken;
 }
 
 /*

@@ -8,7 +8,7 @@
 int weir_extents_init(struct weir_extents *v, struct weir_extent *extents, uint32_t nr_extents,
 		      uint32_t pages, uint8_t nr_donors, uint8_t replicas)
 {
-	if (!nr_extents || !pages || !replicas || replicas > WEIR_EXTENTS_REPLICAS_MAX ||
+	if (!nr_extents || !pages || !replicas || replicas > WEIR_EXTENTS_WIDTH_MAX ||
 	    replicas > nr_donors || nr_donors > WEIR_EXTENTS_DONORS_MAX)
 		return -EINVAL;
 	memset(v, 0, sizeof(*v));
@@ -70,6 +70,7 @@ void weir_extents_join(struct weir_extents *v, const struct weir_extents_placeme
 	replica->donor = place->donor;
 	replica->state = WEIR_REPLICA_FILLING;
 	replica->leaves = false;
+	v->extent[place->extent].wrong &= (uint16_t)~(1u << place->slot);
 }
 
 void weir_extents_trust(struct weir_extents *v, uint32_t extent, uint8_t slot)
@@ -88,6 +89,7 @@ void weir_extents_found(struct weir_extents *v, uint32_t extent)
 {
 	v->extent[extent].live = v->pages;
 	v->extent[extent].thin = false;
+	v->extent[extent].wrong = 0;
 	for (uint32_t i = 0; i < v->pages; i++)
 		v->extent[extent].sum[i] = WEIR_SUM_UNKNOWN;
 	weir_extents_resync_restart(v, extent);
@@ -142,13 +144,27 @@ void weir_extents_expect(const struct weir_extents *v, uint32_t extent, uint32_t
 	}
 }
 
-bool weir_extents_distrust(struct weir_extents *v, uint32_t extent, uint8_t slot)
+/* A repair that is under way may have passed the pages: another follows. */
+static void note_wrong(struct weir_extent *e, uint8_t slot, uint32_t page, uint32_t pages)
+{
+	if (!e->wrong || page < e->wrong_first)
+		e->wrong_first = page;
+	if (!e->wrong || page + pages > e->wrong_end)
+		e->wrong_end = page + pages;
+	e->wrong |= (uint16_t)(1u << slot);
+}
+
+bool weir_extents_distrust(struct weir_extents *v, uint32_t extent, uint8_t slot, uint32_t page,
+			   uint32_t pages)
 {
 	struct weir_replica *replica = &v->extent[extent].replica[slot];
+	bool has_other = weir_extents_count_valid(v, extent) > 1;
 
+	if (v->repairs && has_other)
+		note_wrong(&v->extent[extent], slot, page, pages);
 	if (v->is_mapped)
-		return weir_extents_count_valid(v, extent) > 1;
-	if (replica->state == WEIR_REPLICA_VALID && weir_extents_count_valid(v, extent) > 1)
+		return has_other;
+	if (replica->state == WEIR_REPLICA_VALID && has_other)
 		replica->state = WEIR_REPLICA_STALE;
 	return replica->state == WEIR_REPLICA_STALE;
 }
@@ -220,8 +236,7 @@ int weir_extents_write(struct weir_extents *v, struct weir_extents_write *w, uin
 		       uint32_t page, uint32_t pages, const uint32_t *sums)
 {
 	struct weir_extent *e = &v->extent[extent];
-	struct weir_extents_resync *copy = &v->copy;
-	uint8_t slots = weir_extents_writable(v, extent);
+	uint8_t slots = weir_extents_writable(v, extent), number = weir_extents_copy_of(v, extent);
 
 	if (!slots)
 		return -EIO;
@@ -235,8 +250,8 @@ int weir_extents_write(struct weir_extents *v, struct weir_extents_write *w, uin
 		e->replica[slot].users += slots >> slot & 1;
 	record_sums(v, w);
 	e->writes[e->phase]++;
-	if (copy->state != WEIR_RESYNC_IDLE && copy->extent == extent)
-		copy->overtaken |= chunk_bits(copy, page, pages);
+	if (number < WEIR_EXTENTS_COPIES_MAX)
+		v->copy[number].overtaken |= chunk_bits(&v->copy[number], page, pages);
 	return 0;
 }
 
@@ -299,6 +314,22 @@ int weir_extents_write_end(struct weir_extents *v, const struct weir_extents_wri
 			e->replica[slot].state = WEIR_REPLICA_STALE;
 	}
 	return has_it ? 0 : -EIO;
+}
+
+void weir_extents_write_undo(struct weir_extents *v, const struct weir_extents_write *w,
+			     uint8_t failed)
+{
+	struct weir_extent *e = &v->extent[w->extent];
+
+	e->writes[w->phase]--;
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		struct weir_replica *replica = &e->replica[slot];
+
+		replica->users -= w->slots >> slot & 1;
+		if ((failed >> slot & 1) && replica->state == WEIR_REPLICA_FILLING)
+			replica->state = WEIR_REPLICA_STALE;
+	}
+	mark_unknown(v, w);
 }
 
 static bool is_leaving(const struct weir_extents *v, uint32_t extent)

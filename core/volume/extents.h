@@ -27,6 +27,11 @@
  * first write of such a page fails, the page stays zeroes. A page whose later write failed may hold
  * anything.
  *
+ * Repair. Wrong bytes at a VALID replica of a mapped volume are replaced by those of another, as a
+ * chunk is filled. A page whose checksum is not known is left alone, and nothing is written whose
+ * checksum does not match. The replica stays VALID: readers notice the wrong pages until then. Each
+ * notice causes one repair, so that a donor with bad memory causes no endless work.
+ *
  * Memory moves by extents. An extent with all pages discarded is thin: its memory is given back,
  * except for a reserve. A write to an extent without memory takes the memory of an idle extent at
  * once; the reserve is refilled later.
@@ -50,14 +55,17 @@
 #define WEIR_CORE_VOLUME_EXTENTS_H
 
 #include "core/base/platform.h"
+#include "core/volume/page_seal.h"
 #include "core/volume/page_sum.h"
 
 #define WEIR_EXTENTS_DONORS_MAX 64u
 #define WEIR_EXTENTS_REPLICAS_MAX 4u
-#define WEIR_EXTENTS_SLOTS_MAX (WEIR_EXTENTS_REPLICAS_MAX + 1)
+#define WEIR_EXTENTS_WIDTH_MAX 8u /* shards of a code: see coded.h */
+#define WEIR_EXTENTS_SLOTS_MAX (WEIR_EXTENTS_WIDTH_MAX + 1)
 #define WEIR_EXTENTS_RESERVE_MIN 2u /* one to use while another is being borrowed */
 #define WEIR_EXTENTS_KEEPS_ALL UINT64_MAX
-#define WEIR_EXTENTS_CHUNK_PAGES 64u /* pages copied at a time */
+#define WEIR_EXTENTS_CHUNK_PAGES 64u /* pages of an extent copied at a time */
+#define WEIR_EXTENTS_COPIES_MAX 4u /* extents that are filled at a time */
 
 enum weir_replica_state {
 	WEIR_REPLICA_NONE, /* no memory */
@@ -77,12 +85,14 @@ enum weir_extents_donor_state {
  * @donor: number of the donor, unless NONE
  * @state: an enum weir_replica_state
  * @leaves: the donor wants the memory back
+ * @shard: the part of a code that it holds: see coded.h
  * @users: reads, writes and copies in progress
  */
 struct weir_replica {
 	uint8_t donor;
 	uint8_t state;
 	bool leaves;
+	uint8_t shard;
 	uint32_t users;
 };
 
@@ -90,11 +100,13 @@ struct weir_replica {
  * struct weir_extent - a piece of the volume
  * @replica: the first volume->slots are used
  * @sum: *kept*; expected contents of each page; NOTHING at first
+ * @seal: *kept*; seals of the newest contents of each page, by page_seal.h. NULL: not encrypted
  * @local: *kept*; a bit for each page on the local disk; zeroed at first. NULL: no disk
  * @nr_local: bits set in @local
  * @live: pages other than NOTHING: written, successfully or not
  * @thin: all pages discarded, and nothing written since
  * @is_wanted: a request waits until its copies are equal
+ * @wrong: a bit for each VALID replica with wrong bytes; @wrong_first, @wrong_end: their pages
  * @donors: a bit for each donor that may hold it, such as the members of its group; 0: any donor
  * @phase: 0 or 1; flips when a copy opens a window
  * @writes: writes in progress, by the phase in which they began
@@ -102,11 +114,14 @@ struct weir_replica {
 struct weir_extent {
 	struct weir_replica replica[WEIR_EXTENTS_SLOTS_MAX];
 	uint32_t *sum;
+	struct weir_page_seal *seal;
 	uint64_t *local;
 	uint32_t nr_local;
 	uint32_t live;
 	uint64_t donors;
 	bool thin, is_wanted;
+	uint16_t wrong;
+	uint32_t wrong_first, wrong_end;
 	uint8_t phase;
 	uint32_t writes[2];
 };
@@ -131,12 +146,14 @@ enum weir_extents_resync_state {
 };
 
 /**
- * struct weir_extents_resync - the one copy in progress
+ * struct weir_extents_resync - a copy in progress: the only one of its extent
  * @state: an enum weir_extents_resync_state
  * @source: replica of @extent to read; volume->slots: the local disk
- * @target: replica of @extent to fill
+ * @target: replica of @extent to fill or repair
+ * @is_repair: @target is VALID
  * @extent: number of the extent
- * @page: first page of the chunk
+ * @tried: a bit for each replica from which the chunk could not be read, or was wrong
+ * @page: first page of the chunk; @end: of the copy
  * @pages: pages in the chunk
  * @taken: pages of the chunk written or skipped
  * @overtaken: a bit for each page of the chunk
@@ -144,8 +161,10 @@ enum weir_extents_resync_state {
 struct weir_extents_resync {
 	uint8_t state;
 	uint8_t source, target;
+	bool is_repair;
+	uint16_t tried;
 	uint32_t extent;
-	uint32_t page, pages, taken;
+	uint32_t page, pages, end, taken;
 	uint64_t overtaken;
 };
 
@@ -176,12 +195,14 @@ struct weir_extents_local_copy {
  * @replicas: required replicas of each extent
  * @slots: replica slots of each extent: one more than @replicas if there is another donor
  * @reserve: thin extents that keep their memory
- * @copy: the copy that fills a replica
- * @copied: pages copied so far
+ * @copy: copies that fill replicas
+ * @copied: pages copied so far; @repaired: wrong pages, and their neighbours, replaced so far
  * @nr_wanted: extents that are wanted
  * @local: the copy to the local disk
+ * @nonces: how many were taken
  * @is_mapped: the host places replicas, by weir_extents_join() and weir_extents_leave(). A VALID
  *	replica becomes STALE only when it leaves, or when the host says that it missed a write
+ * @repairs: of a mapped volume: replicas with wrong bytes are repaired
  */
 struct weir_extents {
 	struct weir_extents_donor donor[WEIR_EXTENTS_DONORS_MAX];
@@ -192,11 +213,12 @@ struct weir_extents {
 	uint8_t replicas;
 	uint8_t slots;
 	uint32_t reserve;
-	struct weir_extents_resync copy;
-	uint64_t copied;
+	struct weir_extents_resync copy[WEIR_EXTENTS_COPIES_MAX];
+	uint64_t copied, repaired;
 	uint32_t nr_wanted;
 	struct weir_extents_local_copy local;
-	bool is_mapped;
+	uint64_t nonces;
+	bool is_mapped, repairs;
 };
 
 /**
@@ -216,11 +238,12 @@ uint32_t weir_extents_choose_reserve(uint32_t nr_extents);
 /**
  * weir_extents_init() - initialise a volume without memory, all donors down
  * @v: to be initialised
- * @extents: *kept*; zeroed, except each @sum and @donors
+ * @extents: *kept*; zeroed, except each @sum, @seal and @donors
  * @nr_extents: at least 1
  * @pages: pages of an extent, at least 1
  * @nr_donors: 1 to WEIR_EXTENTS_DONORS_MAX
- * @replicas: 1 to WEIR_EXTENTS_REPLICAS_MAX, and at most @nr_donors
+ * @replicas: 1 to WEIR_EXTENTS_REPLICAS_MAX, or to WEIR_EXTENTS_WIDTH_MAX shards; and at most
+ *	@nr_donors
  *
  * @v->reserve is 0 until the host sets it.
  *
@@ -390,10 +413,11 @@ void weir_extents_expect(const struct weir_extents *v, uint32_t extent, uint32_t
 			 uint32_t pages, uint32_t *sums);
 
 /*
- * Makes a replica with wrong data STALE, unless no other is VALID or the volume is mapped. Return:
- * true if another replica is to be read.
+ * A replica has wrong data in some of @pages pages. Makes the replica STALE, unless no other is
+ * VALID. A mapped volume repairs it instead. Return: true if another replica is to be read.
  */
-bool weir_extents_distrust(struct weir_extents *v, uint32_t extent, uint8_t slot);
+bool weir_extents_distrust(struct weir_extents *v, uint32_t extent, uint8_t slot, uint32_t page,
+			   uint32_t pages);
 
 /* A bit for each replica that a write would go to; 0: no replica is VALID. */
 uint8_t weir_extents_writable(const struct weir_extents *v, uint32_t extent);
@@ -443,6 +467,19 @@ int weir_extents_write(struct weir_extents *v, struct weir_extents_write *w, uin
 int weir_extents_write_end(struct weir_extents *v, const struct weir_extents_write *w,
 			   uint8_t failed);
 
+/**
+ * weir_extents_write_undo() - a write of a mapped volume has ended, and will begin again
+ * @v: the volume
+ * @w: the write
+ * @failed: a bit for each replica that may lack the data
+ *
+ * A member that stands in the map has missed the write. Its pages are unknown until the write
+ * begins again. VALID replicas stay VALID: each page there is old or new. A FILLING replica that
+ * missed the write becomes STALE: a resync may have skipped the pages.
+ */
+void weir_extents_write_undo(struct weir_extents *v, const struct weir_extents_write *w,
+			     uint8_t failed);
+
 enum weir_extents_copy_op {
 	WEIR_EXTENTS_COPY_NOTHING, /* no replica to fill */
 	WEIR_EXTENTS_COPY_WAIT, /* ask again when a write of this volume has ended */
@@ -471,10 +508,11 @@ struct weir_extents_copy_step {
 void weir_extents_want(struct weir_extents *v, uint32_t extent);
 
 /*
- * Gets the next step. After a read or a write the host owes a weir_extents_resync_done() before the
- * next step.
+ * Gets the next step of a copy. @number: less than COPIES_MAX. After a read or a write the host
+ * owes a weir_extents_resync_done() before the next step of this number.
  */
-void weir_extents_resync_next(struct weir_extents *v, struct weir_extents_copy_step *step);
+void weir_extents_resync_next(struct weir_extents *v, uint8_t number,
+			      struct weir_extents_copy_step *step);
 
 /**
  * weir_extents_resync_accept() - whether the pages of a step may be used
@@ -482,8 +520,9 @@ void weir_extents_resync_next(struct weir_extents *v, struct weir_extents_copy_s
  * @step: the step, which has succeeded
  * @is_match: the pages read have the expected checksums; true for a write
  *
- * A chunk with a wrong page is read from another replica. The last replica's chunk is accepted for
- * the sake of its other pages: a reader of the wrong page will notice the mismatch.
+ * A chunk with a wrong page is read from another replica. To fill a replica, the last replica's
+ * chunk is accepted for the sake of its other pages: a reader of the wrong page will notice the
+ * mismatch. A repair accepts none.
  */
 bool weir_extents_resync_accept(struct weir_extents *v, const struct weir_extents_copy_step *step,
 				bool is_match);
@@ -492,8 +531,11 @@ bool weir_extents_resync_accept(struct weir_extents *v, const struct weir_extent
  * Takes the checksums of a chunk that was read, and is accepted, for its UNKNOWN pages. @sums: one
  * for each page of the chunk.
  */
-void weir_extents_resync_learn(struct weir_extents *v, const uint32_t *sums);
-void weir_extents_resync_done(struct weir_extents *v, bool succeeded);
+void weir_extents_resync_learn(struct weir_extents *v, uint8_t number, const uint32_t *sums);
+void weir_extents_resync_done(struct weir_extents *v, uint8_t number, bool succeeded);
+
+/* Return: the number of the copy that fills a replica of the extent, or COPIES_MAX. */
+uint8_t weir_extents_copy_of(const struct weir_extents *v, uint32_t extent);
 
 /* Whether each page is on the local disk or NOTHING. */
 bool weir_extents_local_has(const struct weir_extents *v, uint32_t extent, uint32_t page,

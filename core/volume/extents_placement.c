@@ -195,7 +195,7 @@ void weir_extents_adopt(struct weir_extents *v, uint32_t *sum, uint32_t pages)
 /* Whether no operation uses the extent, so that its memory can move. */
 static bool extent_is_unused(const struct weir_extents *v, uint32_t extent)
 {
-	if (v->copy.state != WEIR_RESYNC_IDLE && v->copy.extent == extent)
+	if (weir_extents_copy_of(v, extent) < WEIR_EXTENTS_COPIES_MAX)
 		return false;
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (v->extent[extent].replica[slot].users)
@@ -295,9 +295,11 @@ void weir_extents_trim(struct weir_extents *v)
 
 static void detach_memory(struct weir_extents *v, const struct weir_extents_placement *place)
 {
-	if (v->copy.extent == place->extent && v->copy.target == place->slot)
-		v->copy.state = WEIR_RESYNC_IDLE; /* the next memory in this slot holds no part of
-						   * the copy */
+	uint8_t number = weir_extents_copy_of(v, place->extent);
+
+	/* The next memory in this slot holds no part of the copy. */
+	if (number < WEIR_EXTENTS_COPIES_MAX && v->copy[number].target == place->slot)
+		v->copy[number].state = WEIR_RESYNC_IDLE;
 	v->extent[place->extent].replica[place->slot].state = WEIR_REPLICA_NONE;
 	if (v->donor[place->donor].state == WEIR_EXTENTS_DONOR_UP)
 		v->donor[place->donor].free++;

@@ -57,4 +57,12 @@ static inline struct weir_stripe_place weir_stripe_at(const struct weir_stripe *
 	};
 }
 
+/* The page of the volume at a page of an extent. */
+static inline uint64_t weir_stripe_page(const struct weir_stripe *s, uint32_t extent, uint32_t page)
+{
+	uint64_t row = (uint64_t)(extent / s->width) * (s->extent / s->unit) + page / s->unit;
+
+	return (row * s->width + extent % s->width) * s->unit + page % s->unit;
+}
+
 #endif

@@ -216,8 +216,12 @@ def _latency(one, broadcast, alone):
             )
             + " us",
             all(a > b for a, b in zip(one.late["bitmaps"].y, broadcast.late["bitmaps"].y)),
-            "once the master's link is full a message waits for those before it, and in either "
-            "shape as many are",
+            Why(
+                "once the master's link is full a message waits for those before it, and in either "
+                "shape as many are; the paper's NICs tell the shapes apart there, and nothing in "
+                "the model does",
+                MODEL,
+            ),
         ),
     ]
 

@@ -10,6 +10,8 @@
 #include "sim/host/engine_host.h"
 
 #define POLL_WCS_MAX 256
+#define CROWD 64 /* as in the library */
+#define AWAIT_PS (SIM_PS_PER_US / 2) /* at one of several CQs */
 #define WAKE_NS 5000 /* cost of a wake-up, until idle times were measured */
 #define LEARNED_WRS_MIN (2 * WEIR_BATCH_MAX) /* as in the library */
 
@@ -62,25 +64,32 @@ static void fill_wr(struct sim_session *session, struct sim_engine_channel *chan
 						(uint32_t)session->weir->settings->sq_depth / 2);
 }
 
-static void post_batch(struct sim_thread *self, struct sim_session *session,
-		       const struct weir_action *action)
+void sim_engine_host_post(struct sim_thread *self, struct sim_session *session, uint16_t number,
+			  struct weir_wr *first, uint32_t count)
 {
-	struct sim_engine_channel *channel = &session->channels[action->channel];
+	struct sim_engine_channel *channel = &session->channels[number];
 	struct sim_wr chain[WEIR_BATCH_MAX];
-	struct weir_wr *wr;
-	uint32_t count = 0;
+	struct weir_wr *wr = first;
+	uint32_t i;
 
-	for (wr = action->wr; wr; wr = wr->next) {
+	for (i = 0; i < count; i++, wr = wr->next) {
 		session->reqs_posted += wr->nr_reqs;
-		fill_wr(session, channel, wr, &chain[count++]);
+		fill_wr(session, channel, wr, &chain[i]);
 	}
-	weir_in_flight_append(&channel->in_flight, action->wr, count);
-	if (session->weir->peak_bytes < session->weir->window.bytes)
-		session->weir->peak_bytes = session->weir->window.bytes;
 	session->chains++;
 	session->wrs_posted += count;
 	if (sim_post_send(self, &session->weir->node->device, channel->qp, chain, count) != count)
 		abort(); /* the core posts no more than the channel holds */
+}
+
+static void post_batch(struct sim_thread *self, struct sim_session *session,
+		       const struct weir_action *action)
+{
+	if (session->weir->peak_bytes < session->weir->window.bytes)
+		session->weir->peak_bytes = session->weir->window.bytes;
+	weir_in_flight_append(&session->channels[action->channel].in_flight, action->wr,
+			      action->count);
+	sim_engine_host_post(self, session, action->channel, action->wr, action->count);
 }
 
 static void mark_ready(struct sim_session *session)
@@ -93,7 +102,7 @@ static void pay_for_waking(struct sim_thread *self)
 	sim_thread_call(self, self->host->profile->wake_call_ps);
 }
 
-static void complete_request(struct sim_thread *self, struct sim_request *request)
+void sim_engine_host_complete(struct sim_thread *self, struct sim_request *request)
 {
 	if (request->done(request))
 		pay_for_waking(self);
@@ -110,7 +119,8 @@ static bool pull_chain(struct sim_thread *self, struct sim_session *session)
 			post_batch(self, session, &action);
 			return true;
 		case WEIR_ACTION_DONE:
-			complete_request(self, container_of(action.req, struct sim_request, req));
+			sim_engine_host_complete(self,
+						 container_of(action.req, struct sim_request, req));
 			break;
 		case WEIR_ACTION_WAKE:
 			mark_ready(container_of(action.engine, struct sim_session, engine));
@@ -137,16 +147,26 @@ static void retire_wrs(struct sim_thread *self, struct weir_wr *last)
 	mark_ready(session);
 }
 
+static uint32_t poll_cq(struct sim_thread *self, const struct sim_engine_host *weir,
+			struct sim_cq *cq)
+{
+	struct sim_wc wcs[POLL_WCS_MAX];
+	uint32_t i, taken = sim_poll_cq(self, cq, wcs, (uint32_t)weir->settings->poll_wcs);
+
+	for (i = 0; i < taken; i++)
+		retire_wrs(self, (struct weir_wr *)(uintptr_t)wcs[i].id);
+	return taken;
+}
+
 /* Caller holds the lock. Return: completions seen. */
 static uint32_t poll(struct sim_thread *self, struct sim_engine_host *weir,
 		     struct sim_poller *poller)
 {
-	struct sim_wc wcs[POLL_WCS_MAX];
 	struct weir_list *link;
-	uint32_t i, taken = sim_poll_cq(self, &poller->cq, wcs, (uint32_t)weir->settings->poll_wcs);
+	uint32_t i, taken = 0;
 
-	for (i = 0; i < taken; i++)
-		retire_wrs(self, (struct weir_wr *)(uintptr_t)wcs[i].id);
+	for (i = 0; i < poller->nr_cqs; i++)
+		taken += poll_cq(self, weir, &poller->cqs[i]);
 	while ((link = weir_combine_next(&weir->combine))) {
 		while (pull_chain(self, weir_list_entry(link, struct sim_session, active)))
 			;
@@ -170,6 +190,13 @@ static void take_inbox(struct sim_thread *self, struct sim_engine_host *weir)
 	}
 }
 
+void sim_engine_host_poll(struct sim_thread *self, struct sim_engine_host *weir,
+			  struct sim_poller *poller)
+{
+	take_inbox(self, weir);
+	poll(self, weir, poller);
+}
+
 /* Gives the lock back. Return: as weir_combine_may_leave(). */
 static bool unlock_and_may_leave(struct sim_thread *self, struct sim_engine_host *weir)
 {
@@ -190,16 +217,21 @@ static void serve_first(struct sim_thread *self, struct sim_engine_host *weir,
 	session = weir_list_entry(link, struct sim_session, active);
 	if (pull_chain(self, session))
 		mark_ready(session);
-	else if (session == mine)
+	else if (session == mine) {
 		poll(self, weir, session->poller);
+		sim_lanes_offer(self, session);
+	}
 }
 
-static void serve_sessions(struct sim_thread *self, struct sim_engine_host *weir,
+void sim_engine_host_serve(struct sim_thread *self, struct sim_engine_host *weir,
 			   const struct sim_session *mine)
 {
 	do {
-		if (!sim_lock_try(&weir->lock, self))
+		if (!sim_lock_try(&weir->lock, self)) {
+			weir->crowd = CROWD;
 			return; /* the holder checks for work after it gives the lock back */
+		}
+		sim_lanes_recall(self, weir);
 		take_inbox(self, weir);
 		serve_first(self, weir, mine);
 	} while (!unlock_and_may_leave(self, weir));
@@ -209,9 +241,11 @@ void sim_engine_host_submit(struct sim_thread *self, struct sim_request *request
 {
 	struct sim_engine_host *weir = request->session->weir;
 
+	if (sim_lanes_submit(self, request))
+		return;
 	weir_inbox_push(&weir->combine.inbox, &request->node);
 	sim_thread_run(self, self->host->profile->lock_ps); /* one atomic exchange */
-	serve_sessions(self, weir, request->session);
+	sim_engine_host_serve(self, weir, request->session);
 }
 
 static uint32_t poll_and_serve(struct sim_thread *self, struct sim_engine_host *weir,
@@ -220,21 +254,38 @@ static uint32_t poll_and_serve(struct sim_thread *self, struct sim_engine_host *
 	uint32_t taken;
 
 	sim_lock_take(&weir->lock, self);
+	if (weir->lent) { /* while the caller waited for the lock: leaves the lanes */
+		sim_lock_give(&weir->lock, self);
+		return 0;
+	}
+	sim_lanes_recall(self, weir);
 	take_inbox(self, weir);
 	taken = poll(self, weir, poller);
 	if (!unlock_and_may_leave(self, weir))
-		serve_sessions(self, weir, NULL);
+		sim_engine_host_serve(self, weir, NULL);
 	return taken;
+}
+
+/* Polls in a loop until a CQ has a completion. */
+static void await_cqs(struct sim_thread *self, struct sim_poller *poller)
+{
+	uint64_t max_ps = poller->nr_cqs > 1 ? AWAIT_PS : SIM_NEVER;
+	uint32_t i;
+
+	for (i = 0; i < poller->nr_cqs && !poller->cqs[i].count; i++)
+		;
+	if (i == poller->nr_cqs)
+		sim_await_cq(self, &poller->cqs[poller->turn++ % poller->nr_cqs], max_ps);
 }
 
 /* One round of the leader: first sleep if the poller's verdict says so, then poll. */
 static void lead_once(struct sim_thread *self, struct sim_engine_host *weir,
 		      struct sim_poller *poller)
 {
-	uint32_t taken;
+	uint32_t i, taken;
 
 	if (poller->poll.config.mode == WEIR_POLL_BUSY) {
-		sim_await_cq(self, &poller->cq, SIM_NEVER);
+		await_cqs(self, poller);
 		poll_and_serve(self, weir, poller);
 		return;
 	}
@@ -242,8 +293,10 @@ static void lead_once(struct sim_thread *self, struct sim_engine_host *weir,
 		sim_get_cq_event(self, &poller->events);
 		poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
 	}
-	if (poller->verdict == WEIR_POLL_ARM)
-		sim_req_notify_cq(self, &poller->cq);
+	if (poller->verdict == WEIR_POLL_ARM) {
+		for (i = 0; i < poller->nr_cqs; i++)
+			sim_req_notify_cq(self, &poller->cqs[i]);
+	}
 	taken = poll_and_serve(self, weir, poller);
 	poller->verdict = weir_poll_polled(&poller->poll, taken, now_ns(weir));
 }
@@ -260,10 +313,11 @@ static void hand_over(struct sim_thread *self, struct sim_poller *poller)
 	pay_for_waking(self);
 }
 
-void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir,
+/* Becomes the leader if there is none, until @happened. */
+static void lead_or_follow(struct sim_thread *self, struct sim_engine_host *weir,
 			   struct sim_poller *poller, bool (*happened)(void *arg), void *arg)
 {
-	while (!happened || !happened(arg)) {
+	while (!weir->lent && (!happened || !happened(arg))) {
 		if (poller->leader && poller->leader != self) {
 			weir_list_add_tail(&poller->followers, &self->wait_link);
 			sim_thread_sleep(self, SIM_NEVER);
@@ -275,6 +329,58 @@ void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir
 	}
 	if (poller->leader == self)
 		hand_over(self, poller);
+}
+
+/* The lanes have nothing for long: takes them back. */
+static void serve_polled(struct sim_thread *self, struct sim_session *session)
+{
+	struct sim_engine_host *weir = session->weir;
+
+	sim_lock_take(&weir->lock, self);
+	sim_lanes_recall(self, weir);
+	take_inbox(self, weir);
+	poll(self, weir, session->poller);
+	if (!unlock_and_may_leave(self, weir))
+		sim_engine_host_serve(self, weir, NULL);
+}
+
+void sim_engine_host_lead(struct sim_thread *self, struct sim_engine_host *weir,
+			  struct sim_poller *poller)
+{
+	lead_or_follow(self, weir, poller, NULL, NULL);
+}
+
+void sim_engine_host_await(struct sim_thread *self, struct sim_session *session,
+			   bool (*happened)(void *arg), void *arg)
+{
+	while (!happened(arg)) {
+		if (session->weir->lent && !sim_lanes_await(self, session, happened, arg))
+			serve_polled(self, session);
+		lead_or_follow(self, session->weir, session->poller, happened, arg);
+	}
+}
+
+static int cqs_init(struct sim_poller *poller, const struct sim_load_settings *s)
+{
+	uint32_t i, count = s->lanes && s->qps > 1 ? (uint32_t)s->qps : 1;
+	int rc = 0;
+
+	poller->cqs = calloc(count, sizeof(*poller->cqs));
+	if (!poller->cqs)
+		return -ENOMEM;
+	for (i = 0; i < count && !rc; i++, poller->nr_cqs++)
+		rc = sim_cq_init(&poller->cqs[i], &poller->events,
+				 (uint32_t)(s->qps * s->sq_depth / count));
+	return rc;
+}
+
+static void poller_fini(struct sim_poller *poller)
+{
+	uint32_t i;
+
+	for (i = 0; i < poller->nr_cqs; i++)
+		sim_cq_fini(&poller->cqs[i]);
+	free(poller->cqs);
 }
 
 static int poller_init(struct sim_poller *poller, struct sim_engine_host *weir, uint32_t number)
@@ -290,7 +396,7 @@ static int poller_init(struct sim_poller *poller, struct sim_engine_host *weir, 
 	weir_idle_time_init(&poller->idle_time, WAKE_NS, WAKE_NS);
 	weir_poll_init(&poller->poll, &config, &poller->idle_time, now_ns(weir));
 	poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
-	return sim_cq_init(&poller->cq, &poller->events, (uint32_t)(s->qps * s->sq_depth));
+	return cqs_init(poller, s);
 }
 
 /* As the library's nic.c. */
@@ -313,9 +419,8 @@ static int window_init(struct sim_engine_host *weir, const struct sim_load_setti
 	}
 	weir_window_delay_init(&weir->delay, unit);
 	weir_window_knee_init(&weir->knee, unit);
-	return weir_window_set_learner(&weir->window,
-				       is_delay ? &weir->delay.learner : &weir->knee.learner,
-				       &least);
+	return weir_window_set_learner(
+		&weir->window, is_delay ? &weir->delay.learner : &weir->knee.learner, &least);
 }
 
 int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
@@ -342,7 +447,7 @@ void sim_engine_host_fini(struct sim_engine_host *weir)
 	uint32_t i;
 
 	for (i = 0; i < weir->nr_pollers; i++)
-		sim_cq_fini(&weir->pollers[i].cq);
+		poller_fini(&weir->pollers[i]);
 	free(weir->pollers);
 }
 
@@ -369,12 +474,13 @@ static int channels_init(struct sim_session *session, struct sim_world *world)
 {
 	const struct sim_load_settings *s = session->weir->settings;
 	struct sim_node *peer = sim_world_next_peer(world, session->weir->node);
+	struct sim_poller *poller = session->poller;
 	uint16_t i;
 	int rc = 0;
 
 	for (i = 0; i < s->qps && !rc; i++) {
 		session->channels[i].qp = sim_world_connect(world, session->weir->node, peer,
-							    &session->poller->cq, s,
+							    &poller->cqs[i % poller->nr_cqs], s,
 							    (uint32_t)s->sq_depth);
 		if (!session->channels[i].qp)
 			return -ENOMEM;
@@ -392,10 +498,13 @@ int sim_session_init(struct sim_session *session, struct sim_engine_host *weir,
 	session->poller = &weir->pollers[weir->nr_sessions++ % weir->nr_pollers];
 	weir_list_init(&session->active);
 	rc = engine_init(session, world);
+	if (!rc)
+		rc = sim_lanes_init(session);
 	return rc ? rc : channels_init(session, world);
 }
 
 void sim_session_fini(struct sim_session *session)
 {
+	sim_lanes_fini(session);
 	free(session->wrs);
 }

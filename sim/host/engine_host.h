@@ -10,7 +10,8 @@
  * session's polling thread is a thread that leads for ever.
  *
  * Channels do not fail here. All channels of a session share a CQ. With "cqs" set, the sessions of
- * the NIC use a number of shared CQs in turn, as in the library.
+ * the NIC use a number of shared CQs in turn, as in the library. With "lanes" set, each channel has
+ * a CQ of its own.
  */
 #ifndef WEIR_SIM_HOST_ENGINE_HOST_H
 #define WEIR_SIM_HOST_ENGINE_HOST_H
@@ -21,17 +22,20 @@
 #include "core/poll/poll.h"
 #include "core/sched/window_delay.h"
 #include "core/sched/window_knee.h"
+#include "sim/host/lanes.h"
 #include "sim/host/world.h"
 
 /**
- * struct sim_poller - a CQ, and the threads that wait for its completions
- * @cq, @events: for all channels of its sessions
+ * struct sim_poller - CQs, and the threads that wait for their completions
+ * @cqs, @nr_cqs, @events: for all channels of its sessions: one CQ, or one for each lane
+ * @turn: chooses the CQ at which the leader waits
  * @leader: the polling thread, or NULL
  * @followers: threads that wait for the leader, by wait_link
  * @poll, @idle_time, @verdict: adaptive polling, used by the leader
  */
 struct sim_poller {
-	struct sim_cq cq;
+	struct sim_cq *cqs;
+	uint32_t nr_cqs, turn;
 	struct sim_channel events;
 	struct sim_thread *leader;
 	struct weir_list followers;
@@ -50,6 +54,8 @@ struct sim_poller {
  * @peak_bytes: the most bytes in flight so far
  * @pollers, @nr_pollers: assigned to sessions in turn
  * @nr_sessions: sessions so far
+ * @crowd: above 0 while threads find the lock taken; counts chances to lend lanes down
+ * @lent: the session whose lanes are lent, or NULL
  */
 struct sim_engine_host {
 	struct sim_node *node;
@@ -63,6 +69,8 @@ struct sim_engine_host {
 	struct sim_poller *pollers;
 	uint32_t nr_pollers;
 	uint32_t nr_sessions;
+	uint32_t crowd;
+	struct sim_session *lent;
 };
 
 struct sim_engine_channel {
@@ -76,6 +84,7 @@ struct sim_engine_channel {
  * @engine, @wrs: the core's
  * @poller: takes the completions of all channels
  * @channels: QPs
+ * @lanes: its lanes
  * @active: in the host's list of sessions that may have actions
  * @chains, @wrs_posted, @reqs_posted: counts so far
  */
@@ -85,6 +94,7 @@ struct sim_session {
 	struct weir_wr *wrs;
 	struct sim_poller *poller;
 	struct sim_engine_channel channels[WEIR_CHANNEL_MAX];
+	struct sim_lanes lanes;
 	struct weir_list active;
 	uint64_t chains, wrs_posted, reqs_posted;
 };
@@ -94,8 +104,8 @@ struct sim_session {
  * @req: for the core
  * @node: in the inbox
  * @session: the session
- * @done: called at completion, in any thread, with the lock held; takes no time. Returns whether a
- *	thread was woken; the calling thread pays for waking
+ * @done: called at completion, in any thread, with the lock held or a lane's; takes no time.
+ *	Returns whether a thread was woken; the calling thread pays for waking
  */
 struct sim_request {
 	struct weir_req req;
@@ -134,14 +144,34 @@ void sim_session_fini(struct sim_session *session);
 /* Submits a request, and serves requests if the lock is free. The core must accept the request. */
 void sim_engine_host_submit(struct sim_thread *self, struct sim_request *request);
 
+/* Takes the completions of a poller for ever. */
+void sim_engine_host_lead(struct sim_thread *self, struct sim_engine_host *weir,
+			  struct sim_poller *poller);
+
 /**
  * sim_engine_host_await() - wait for a condition
  * @self: the calling thread
- * @weir: the host
- * @poller: the poller to lead or follow
- * @happened: the condition, tested with @arg after each step; NULL: lead for ever
+ * @session: the session that the condition needs
+ * @happened: the condition, tested with @arg after each step
  */
-void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir,
-			   struct sim_poller *poller, bool (*happened)(void *arg), void *arg);
+void sim_engine_host_await(struct sim_thread *self, struct sim_session *session,
+			   bool (*happened)(void *arg), void *arg);
+
+/* Down to sim_engine_host_serve(): for lanes.c. */
+
+/* Posts a chain. With the lock held, or the channel lent. */
+void sim_engine_host_post(struct sim_thread *self, struct sim_session *session, uint16_t channel,
+			  struct weir_wr *first, uint32_t count);
+
+/* Hands a request back to the load. */
+void sim_engine_host_complete(struct sim_thread *self, struct sim_request *request);
+
+/* Takes the inbox and completions, and posts. With the lock held. */
+void sim_engine_host_poll(struct sim_thread *self, struct sim_engine_host *weir,
+			  struct sim_poller *poller);
+
+/* Serves all requests, unless another thread does. Without the lock. */
+void sim_engine_host_serve(struct sim_thread *self, struct sim_engine_host *weir,
+			   const struct sim_session *mine);
 
 #endif

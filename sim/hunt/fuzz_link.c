@@ -10,9 +10,11 @@
 #include "core/link/call_table.h"
 #include "core/link/credit.h"
 #include "core/link/handshake.h"
+#include "core/link/toy_noise.h"
 #include "sim/hunt/hunt.h"
 
 #define ATTEMPTS 6 /* handshakes */
+#define IDENTITY 1 /* secret of the donor that clients pin */
 #define HEARD_MAX 32 /* messages that the network remembers */
 #define STEPS 1000
 #define DRAIN_MAX 10000
@@ -82,23 +84,6 @@ static uint32_t draw(struct fuzz_link *f, uint32_t count)
 	return (uint32_t)sim_rng_below(&f->rng, count);
 }
 
-/* Stands for a keyed MAC: equal for equal keys and bytes only. */
-static int answer_mac(struct weir_handshake *h, uint64_t key, struct fuzz_letter *out)
-{
-	uint8_t bytes[WEIR_HANDSHAKE_TRANSCRIPT_MAX], mac[WIRE_MAC];
-	size_t i, length = weir_handshake_transcript(h, bytes);
-	uint64_t hash = 0xcbf29ce484222325ull ^ key;
-
-	for (i = 0; i < length + sizeof(mac); i++) {
-		hash = (hash ^ (i < length ? bytes[i] : 0)) * 0x100000001b3ull;
-		if (i >= length)
-			mac[i - length] = (uint8_t)(hash >> 32);
-	}
-	if (h->wanted_mac == WEIR_HANDSHAKE_MAC_VERIFY)
-		return weir_handshake_verify_mac(h, mac, out->bytes, &out->length);
-	return length ? weir_handshake_write_mac(h, mac, out->bytes, &out->length) : 0;
-}
-
 static void record(struct fuzz_link *f, const struct fuzz_letter *m)
 {
 	if (m->length)
@@ -133,10 +118,11 @@ static void refuse_repeated(struct fuzz_link *f, struct weir_handshake *h, struc
 		    "a handshake goes on after a repeated message");
 }
 
-/* Gives @h a message, sometimes twice, before or after its MAC. @m becomes the answer. */
-static void take_letter(struct fuzz_link *f, struct weir_handshake *h, uint64_t key,
-			struct fuzz_letter *m, bool *is_faithful)
+/* Gives @h a message, sometimes twice. @m becomes the answer. */
+static void take_letter(struct fuzz_link *f, struct weir_handshake *h, struct fuzz_letter *m,
+			bool *is_faithful)
 {
+	const struct wire_handshake_welcome welcome = { .session_id = 7 };
 	struct fuzz_letter in = *m;
 	int rc;
 
@@ -146,23 +132,24 @@ static void take_letter(struct fuzz_link *f, struct weir_handshake *h, uint64_t 
 		m->length = 0;
 		return;
 	}
-	if (!rc)
-		rc = answer_mac(h, key, m);
-	if (!rc && h->state == WEIR_HANDSHAKE_PROVEN) {
-		weir_handshake_admit(h, &(struct wire_handshake_welcome){ .session_id = 7 });
-		answer_mac(h, key, m);
-	}
+	if (!rc && h->state == WEIR_HANDSHAKE_PROVEN)
+		weir_handshake_admit(h, &welcome, m->bytes, &m->length);
 	if (!draw(f, 30) && h->state != WEIR_HANDSHAKE_DONE)
 		refuse_repeated(f, h, &in, is_faithful);
 }
 
-static void draw_setup(struct fuzz_link *f, struct weir_handshake_setup *setup)
+static void draw_setup(struct fuzz_link *f, struct weir_handshake_setup *setup, uint32_t key,
+		       uint8_t identity)
 {
 	uint32_t i;
 
 	memset(setup, 0, sizeof(*setup));
-	for (i = 0; i < WIRE_NONCE; i++)
-		setup->nonce[i] = (uint8_t)draw(f, 256);
+	setup->crypto = &toy_noise;
+	for (i = 0; i < WEIR_NOISE_KEY; i++)
+		setup->ephemeral.secret[i] = (uint8_t)draw(f, 256);
+	setup->psk[0] = (uint8_t)key;
+	setup->identity.secret[0] = identity;
+	weir_noise_pair_init(&setup->identity, setup->crypto);
 }
 
 static void check_admission(struct fuzz_link *f, const struct weir_handshake *client,
@@ -171,7 +158,7 @@ static void check_admission(struct fuzz_link *f, const struct weir_handshake *cl
 	bool is_in = donor->state == WEIR_HANDSHAKE_DONE, is_out = client->state == donor->state;
 
 	hunt_expect(f->hunt, may || (!is_in && client->state != WEIR_HANDSHAKE_DONE),
-		    "an end without the key, or of another QP or service, is admitted");
+		    "an end without the key, or of another identity, QP or service, is admitted");
 	hunt_expect(f->hunt, !is_in || !memcmp(&client->hello, &donor->hello, sizeof(donor->hello)),
 		    "the donor admits a client that sent another HELLO");
 	hunt_expect(f->hunt, client->state != WEIR_HANDSHAKE_DONE || is_in,
@@ -182,30 +169,36 @@ static void check_admission(struct fuzz_link *f, const struct weir_handshake *cl
 
 static void shake_hands(struct fuzz_link *f)
 {
-	uint64_t clients_key = draw(f, 2), donors_key = draw(f, 4) ? clients_key : 2;
+	uint32_t clients_key = draw(f, 2), donors_key = draw(f, 4) ? clients_key : 2;
+	bool is_posing = !draw(f, 8), is_pinned = is_posing || draw(f, 2);
 	struct weir_handshake_setup setup;
 	struct weir_handshake client, donor;
 	bool is_faithful = true, is_relayed = !draw(f, 4), is_redirected = !draw(f, 8);
+	uint8_t pin[1][WIRE_KEY];
 	struct fuzz_letter m;
 	uint32_t i;
 
-	draw_setup(f, &setup);
+	draw_setup(f, &setup, clients_key, IDENTITY);
+	memcpy(pin, setup.identity.public, sizeof(pin));
+	setup.pins = pin;
+	setup.nr_pins = is_pinned;
 	setup.local.qpn = 1;
 	setup.remote.qpn = is_relayed ? 3 : 2;
 	setup.service.port = is_redirected;
 	weir_handshake_client(&client, &setup, m.bytes, &m.length);
-	draw_setup(f, &setup);
+	draw_setup(f, &setup, donors_key, is_posing ? IDENTITY + 2 : IDENTITY);
 	setup.local.qpn = 2;
 	setup.remote.qpn = is_relayed && draw(f, 2) ? 3 : 1;
 	weir_handshake_donor(&donor, &setup);
 	for (i = 0; i < 2; i++) {
 		transmit(f, &m, &is_faithful);
-		take_letter(f, &donor, donors_key, &m, &is_faithful);
+		take_letter(f, &donor, &m, &is_faithful);
 		transmit(f, &m, &is_faithful);
-		take_letter(f, &client, clients_key, &m, &is_faithful);
+		take_letter(f, &client, &m, &is_faithful);
 	}
 	check_admission(f, &client, &donor,
-			clients_key == donors_key && !is_relayed && !is_redirected, is_faithful);
+			clients_key == donors_key && !is_relayed && !is_redirected && !is_posing,
+			is_faithful);
 }
 
 static void push(struct fuzz_queue *q, const struct fuzz_control *m)

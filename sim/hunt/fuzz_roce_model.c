@@ -120,6 +120,7 @@ static enum roce_status scatter(void *host, const struct roce_wqe *wqe, uint32_t
 	uint32_t i;
 
 	expect(end, offset == m->bytes || is_atomic(wqe), "data out of order", wqe->id);
+	expect(end, wqe->op != ROCE_OP_ATOMIC_WRITE, "an atomic write has a result", wqe->id);
 	if (is_atomic(wqe)) {
 		memcpy(&original, from, sizeof(original));
 		expect(end, m->is_done && original == m->original, "a wrong result", wqe->id);
@@ -186,7 +187,11 @@ static enum roce_status execute_atomic(void *host, const struct roce_packet *p, 
 	       end->effect);
 	counter = &end->counters[p->addr / sizeof(*counter) % FUZZ_ROCE_COUNTERS];
 	m->original = *original = *counter;
-	if (m->wqe.op == ROCE_OP_FETCH_ADD)
+	if (m->wqe.op == ROCE_OP_ATOMIC_WRITE)
+		check_bytes(end, m, 0, p->payload, p->payload_bytes);
+	if (m->wqe.op == ROCE_OP_ATOMIC_WRITE)
+		memcpy(counter, p->payload, sizeof(*counter));
+	else if (m->wqe.op == ROCE_OP_FETCH_ADD)
 		*counter += p->swap_add;
 	else if (*counter == p->compare)
 		*counter = p->swap_add;
@@ -317,7 +322,7 @@ void fuzz_roce_post(struct fuzz_roce_end *end)
 	memset(m, 0, sizeof(*m));
 	m->wqe = (struct roce_wqe){
 		.id = end->nr_posted,
-		.op = (uint8_t)fuzz_roce_draw(f, ROCE_OP_FETCH_ADD + 1),
+		.op = (uint8_t)fuzz_roce_draw(f, ROCE_OP_ATOMIC_WRITE + 1),
 		.is_solicited = fuzz_roce_draw(f, 2),
 		.is_fenced = !fuzz_roce_draw(f, 8),
 		.imm = (uint32_t)sim_rng_next(&f->rng),

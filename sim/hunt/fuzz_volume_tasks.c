@@ -189,7 +189,7 @@ static void watch_difference(struct fuzz_volume *v, const struct fuzz_volume_tas
 	}
 	hunt_expect(v->hunt, is_changing, "replica %u of extent %u has data that was never written",
 		    slot, task->extent);
-	weir_extents_distrust(&v->volume, task->extent, slot);
+	weir_extents_distrust(&v->volume, task->extent, slot, task->page, task->pages);
 }
 
 static void was_read(struct fuzz_volume *v, struct fuzz_volume_task *task, uint8_t slot)
@@ -217,7 +217,7 @@ void hunt_volume_copy(struct fuzz_volume *v, struct fuzz_volume_task *task)
 	for (i = 0; i < VOLUME_TASKS; i++)
 		if (v->tasks[i].kind >= VOLUME_COPY_READ)
 			return;
-	weir_extents_resync_next(&v->volume, &step);
+	weir_extents_resync_next(&v->volume, 0, &step);
 	if (step.what != WEIR_EXTENTS_COPY_READ && step.what != WEIR_EXTENTS_COPY_WRITE)
 		return;
 	hunt_volume_task(v, task,
@@ -234,7 +234,7 @@ static void copy_is_done(struct fuzz_volume *v, struct fuzz_volume_task *task)
 	if (task->kind == VOLUME_COPY_READ && !task->failed)
 		memcpy(v->chunk, task->values, task->pages * sizeof(*v->chunk));
 	task->kind = VOLUME_NO_TASK;
-	weir_extents_resync_done(&v->volume, !task->failed);
+	weir_extents_resync_done(&v->volume, 0, !task->failed);
 }
 
 static bool is_first(const struct fuzz_volume *v, const struct fuzz_volume_task *task, uint8_t slot)

@@ -21,7 +21,21 @@ static void post_chain(struct hunt_session *s, const struct weir_action *a)
 	hunt_qp_post(&s->qps[a->channel], a->wr);
 }
 
-/* The engine's next action, if any. No session may pass the sessions that wait in line. */
+static bool is_own_waiter(const struct hunt_session *s, const struct weir_list *link)
+{
+	unsigned int i;
+
+	for (i = 0; i < WEIR_WINDOW_CLASSES; i++) {
+		if (link == &s->engine.waiters[i].link)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The engine's next action, if any. No session may pass the sessions that wait in line, unless
+ * classes decide.
+ */
 static bool next(struct hunt_session *s, struct weir_action *a)
 {
 	const struct weir_list *waiters = &s->hunt->window.waiters, *first = waiters->next;
@@ -29,8 +43,8 @@ static bool next(struct hunt_session *s, struct weir_action *a)
 	if (*s->hunt->why || !weir_engine_next(&s->engine, a))
 		return false;
 	hunt_expect(s->hunt,
-		    a->type != WEIR_ACTION_POST || first == waiters ||
-			    first == &s->engine.waiter.link,
+		    a->type != WEIR_ACTION_POST || first == waiters || is_own_waiter(s, first) ||
+			    s->hunt->window.classes,
 		    "session %d posts before the first in line", s->number);
 	return true;
 }
@@ -274,6 +288,18 @@ static void unload_begin(struct hunt *h, struct hunt_session *s)
 	weir_engine_unload(&s->engine, &s->route, (uint16_t)s->unload);
 }
 
+/* In some hunts, the requests of all sessions have classes; some sessions ask for them. */
+static void classes_begin(struct hunt *h, struct hunt_session *s)
+{
+	enum weir_window_class class;
+
+	if (!h->has_classes || hunt_dice(&h->ranks, 400))
+		return;
+	class = (enum weir_window_class)sim_rng_below(&h->ranks, WEIR_WINDOW_CLASSES);
+	weir_engine_join_classes(&s->engine, &h->classes, class,
+				 1 + (uint16_t)sim_rng_below(&h->ranks, 4));
+}
+
 static void session_begin(struct hunt *h, int number)
 {
 	struct hunt_session *s = &h->sessions[number];
@@ -288,6 +314,7 @@ static void session_begin(struct hunt *h, int number)
 	hunt_expect(h, !weir_engine_init(&s->engine, &h->config, &h->window, s->wrs, HUNT_WRS),
 		    "engine %d refuses its settings", number);
 	s->nr_qps = 1 + (int)sim_rng_below(&h->host, HUNT_CHANNELS);
+	classes_begin(h, s);
 	unload_begin(h, s);
 	for (i = 0; i < s->nr_qps; i++)
 		hunt_qp_init(&s->qps[i], s, i);
@@ -319,6 +346,8 @@ void hunt_host_begin(struct hunt *h)
 		h->config.stall_timeout_ns = 200000 + sim_rng_below(&h->wear, 800000);
 	haste_begin(h);
 	window_begin(h);
+	h->has_classes = hunt_dice(&h->ranks, 300);
+	weir_window_classes_init(&h->classes);
 	for (i = 0; i < h->nr_sessions; i++)
 		session_begin(h, i);
 }

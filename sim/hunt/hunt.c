@@ -27,9 +27,10 @@ void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c
 static void start_streams(struct hunt *h, uint64_t seed, struct sim_tape *tape)
 {
 	static const char *const names[] = { "load", "net",   "host",	"paths", "places",
-					     "keys", "waits", "errors", "wear" };
+					     "keys", "waits", "errors", "wear",	 "ranks" };
 	struct sim_rng *const streams[] = { &h->load, &h->net,	 &h->host,   &h->paths, &h->places,
-					    &h->keys, &h->waits, &h->errors, &h->wear };
+					    &h->keys, &h->waits, &h->errors, &h->wear,
+					    &h->ranks };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(streams) / sizeof(*streams); i++) {

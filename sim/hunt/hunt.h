@@ -20,6 +20,7 @@
 #include "core/engine/engine.h"
 #include "core/base/inbox.h"
 #include "core/link/link.h"
+#include "core/sched/window_classes.h"
 #include "core/sched/window_delay.h"
 #include "core/sched/window_knee.h"
 #include "sim/event/event.h"
@@ -172,13 +173,16 @@ struct hunt_session {
  * @peril: failures in 1,000 WRs, about
  * @refusal: WRs in 1,000 that cannot be posted, about
  * @haste: requests in 1,000 with a deadline; @deadline_ns_max: the longest deadline
+ * @has_classes: requests have classes; @classes: of @window
  * @wander: a policy that moves the window at random; @window_bytes: the most it may allow
  * @local: all local memory, @local_bytes in use; @did: see struct hunt_request
  */
 struct hunt {
 	struct sim_clock clock;
-	struct sim_rng load, net, host, paths, places, keys, waits, errors, wear;
+	struct sim_rng load, net, host, paths, places, keys, waits, errors, wear, ranks;
 	struct weir_window window;
+	struct weir_window_classes classes;
+	bool has_classes;
 	struct weir_window_delay delay;
 	struct weir_window_knee knee;
 	struct weir_window_learner wander;

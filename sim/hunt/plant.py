@@ -10,7 +10,8 @@ import sys
 
 PLANTS = {
     # A late session passes the waiters in line when its request fits.
-    "window": ("is_turn_of(w, waiter) && weir_window_fits(w, bytes)", "weir_window_fits(w, bytes)"),
+    "window": ("is_turn_of(w, waiter) && weir_window_fits(w, bytes)",
+               "(is_turn_of(w, waiter) || true) && weir_window_fits(w, bytes)"),
     # Levels are no more than classes that share.
     "sched": ("return a->config.level == b->config.level && ", "return "),
     # A bitmap read also confirms slots posted after it.
@@ -76,7 +77,8 @@ PLANTS = {
     # A replica that has missed a write is trusted.
     "stale": ("\t\t\te->replica[slot].state = WEIR_REPLICA_STALE;\n", "\t\t\tcontinue;\n"),
     # A copy overwrites a write that overtook it.
-    "overtake": ("copy->overtaken |= chunk_bits(copy, page, pages);", "(void)chunk_bits;"),
+    "overtake": ("v->copy[number].overtaken |= chunk_bits(&v->copy[number], page, pages);",
+                 "(void)chunk_bits;"),
     # A chunk that could not be written is trusted.
     "chunk": ("} else if (!succeeded) {", "} else if (false) {"),
     # Memory in use is given back.
@@ -102,14 +104,14 @@ PLANTS = {
     "pause": ("\tr->pause_ns *= 2;\n", ""),
     # The scheduler does not count the WRs of a flow in flight; its own check detects this.
     "count": ("\tflow->wrs++;\n", ""),
-    # A proof with any MAC holds.
-    "proof": ("differences |= a[i] ^ b[i];", "differences &= a[i] ^ b[i];"),
+    # A proof with any tag holds.
+    "proof": ("in->payload, 0, none))", "in->payload, 0, none) && false)"),
     # Another QP than the one connected may relay the handshake.
     "relay": ("return endpoint->qpn == qpn && ", "return (endpoint->qpn == qpn || true) && "),
     # A proof to one service holds for another.
-    "service": ("\tend = append(end, &h->setup.service, sizeof(h->setup.service));\n", ""),
-    # A message is taken while the MAC of the last is not there.
-    "twin": ("h->wanted_mac ? WEIR_HANDSHAKE_FAILED : h->state", "h->state"),
+    "service": ("\t\t.service = setup->service,\n", ""),
+    # A client trusts any donor that knows the key.
+    "pose": ("return !h->setup.nr_pins;", "return true;"),
     # Credits returned once are returned again.
     "debt": ("\tcredit->owed = 0;\n", ""),
     # The reply of a call that has timed out goes to a later call.
@@ -122,7 +124,7 @@ PLANTS = {
     # A duplicate atomic is executed again.
     "again": ("res->is_again |= !res->is_pending;",
               "res->is_again |= !res->is_pending;\n"
-              "\t\tif (res->is_atomic)\n\t\t\texecute(qp, p, res);"),
+              "\t\tif (!is_read(res))\n\t\t\texecute(qp, p, res);"),
     # A read that goes back begins one packet early.
     "restart": (".addr = wqe->addr + (wqe->op == ROCE_OP_READ ? offset : 0)",
                 ".addr = wqe->addr + (wqe->op == ROCE_OP_READ && offset ? offset - c->mtu : 0)"),
@@ -197,7 +199,8 @@ PLANTS = {
     "stale_epoch": ("if (epoch < lent->epoch)", "if (false)"),
     "unrevoked": ("while (!weir_list_is_empty(&lent->holds))", "while (false)"),
     # Checksums are not compared.
-    "unchecked": ("weir_page_sum_fits(expected, weir_volume_checksum(page));", "true;"),
+    "unchecked": ("weir_page_sum_fits(expected, weir_volume_checksum(key, number, page));",
+                  "weir_page_sum_fits(expected, weir_volume_checksum(key, number, page)) || true;"),
     # The rest of a page that is written in part is lost.
     "unmerged": ("\tmerge_edge(r, piece->first + piece->at);\n\tpiece->step++;",
                  "\tclear_pages(piece);\n"
@@ -207,6 +210,21 @@ PLANTS = {
     # The last page of each run is not copied.
     "unfilled": ("(size_t)step->pages * WEIR_VOLUME_PAGE_BYTES, NULL }",
                  "(size_t)(step->pages - (step->pages > 1)) * WEIR_VOLUME_PAGE_BYTES, NULL }"),
+    # Codes: the rest of a stripe that is written in part is lost.
+    "coded_unmerged": ("!is_write || !covers_stripe(piece)",
+                       "!is_write || (false && !covers_stripe(piece))"),
+    # A wrong fragment is taken for right.
+    "coded_unchecked": ("\t\t\treturn false;\n\t}\n\tif (is_known ||",
+                        "\t\t\tcontinue;\n\t}\n\tif (true || is_known ||"),
+    # A write is done without its record; so is a repair.
+    "coded_early": ("piece->step == WRITE_RECORDS) {", "true) {"),
+    # A stripe without a place has the bytes that were read as a proof.
+    "coded_proof": ("if (piece->step == READ_PROOF)\n\t\tmemset(",
+                    "if (false)\n\t\tmemset("),
+    # The fragments that are computed come from the wrong rows.
+    "coded_rows": ("from[count++] = i;", "from[count] = count, count++;"),
+    # Two writes of one stripe go on at once.
+    "coded_unordered": ("v->coded ? v->stripe.unit : 1, first", "1, first"),
     "begin": ("\t\tif (n->first > last)\n", "\t\tif (n->first >= last)\n"),
 }
 

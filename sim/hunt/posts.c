@@ -88,8 +88,8 @@ static void watch_pieces(struct hunt_session *s, const struct weir_wr *a, const 
 	uint64_t bytes_max = share < h->config.fragment_bytes ? share : h->config.fragment_bytes;
 
 	if (a->req->remote + a->offset + a->length != at || a->req->op != b->req->op ||
-	    a->req->rkey != b->req->rkey || a->req->op > WEIR_OP_WRITE || !is_whole(a) ||
-	    !is_whole(b))
+	    a->req->rkey != b->req->rkey || a->req->class != b->req->class ||
+	    a->req->op > WEIR_OP_WRITE || !is_whole(a) || !is_whole(b))
 		return;
 	hunt_expect(h,
 		    !h->config.merge || a->length + b->length > bytes_max ||

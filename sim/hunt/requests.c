@@ -91,6 +91,8 @@ static struct hunt_request *next_request(struct hunt_session *s, enum weir_op op
 	r->req.deadline_ns = deadline_draw(h);
 	r->req.rkey = hunt_memory_key(s);
 	r->req.hint = (uint8_t)sim_rng_below(&h->paths, 3);
+	if (h->has_classes)
+		r->req.class = (uint8_t)sim_rng_below(&h->ranks, WEIR_WINDOW_CLASSES + 1);
 	r->is_bad = hunt_dice(rng, h->peril / 4);
 	r->is_unregistered = hunt_dice(rng, h->peril / 4);
 	r->may_repeat = op == WEIR_OP_READ || (op == WEIR_OP_WRITE && r->req.exclusive);

@@ -183,8 +183,7 @@ static void worker_main(void *arg)
 			sim_thread_run(&w->thread, s->think_ps);
 		}
 		w->waits = true;
-		sim_engine_host_await(&w->thread, w->session->weir, w->session->poller, has_some,
-				      w);
+		sim_engine_host_await(&w->thread, w->session, has_some, w);
 		w->waits = false;
 		finish_requests(w);
 	}
@@ -221,7 +220,7 @@ static void lead_for_ever(void *arg)
 {
 	struct engine_load_leader *lead = arg;
 
-	sim_engine_host_await(&lead->thread, lead->weir, lead->poller, NULL, NULL);
+	sim_engine_host_lead(&lead->thread, lead->weir, lead->poller);
 }
 
 static int lead_init(struct engine_load_leader *lead, struct sim_engine_host *weir,

@@ -82,6 +82,8 @@ static const struct sim_setting load_settings[] = {
 	{ "poller", LOAD(poller), 1, 0, 1, 0 },
 	{ "cqs", LOAD(cqs), 1, 0, 64, 0 },
 	{ "sq_depth", LOAD(sq_depth), 1, 2, 16384, 256 },
+	{ "lanes", LOAD(lanes), 1, 0, 1, 0 },
+	{ "lane_ns", LOAD(lane_ps), SIM_PS_PER_NS, 0, 1000000, 30 },
 	{ "core_ns", LOAD(core_ps), SIM_PS_PER_NS, 0, 1000000, 50 },
 	{ "think_ns", LOAD(think_ps), SIM_PS_PER_NS, 0, 1000000000, 0 },
 	{ "handle_ns", LOAD(handle_ps), SIM_PS_PER_NS, 0, 1000000000, 0 },
@@ -280,6 +282,8 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 		wrong = "a mux sends messages: say op=send";
 	else if (load->driver == SIM_DRIVER_MUX && load->conns < load->threads)
 		wrong = "each thread has a connection at least: say more conns";
+	else if (load->lanes && (load->cqs || load->poller))
+		wrong = "lanes have completion queues of their own: cqs=0 poller=0";
 	else if (load->driver == SIM_DRIVER_WEIR && load->qps > WEIR_CHANNEL_MAX)
 		wrong = "a session of weir has at most 16 channels: say a lower qps";
 	else if (load->driver == SIM_DRIVER_WEIR && load->fragment > load->window)

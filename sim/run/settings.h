@@ -56,6 +56,8 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  * @poller: weir: a polling thread for each CQ
  * @cqs: weir: CQs shared by the sessions of a client; 0: one for each session
  * @sq_depth: weir: capacity of a channel in work requests
+ * @lanes: weir: threads that compete get channels of their own
+ * @lane_ps: weir: CPU of a lane for a request, at submission and again at completion
  * @core_ps: weir: CPU of the core for a request, at submission and again at completion
  * @merge, @sge_max, @fragment: weir: as struct weir_engine_config
  * @touched: weir: requests whose translations the servers' NICs hold at the start of the run
@@ -76,6 +78,7 @@ struct sim_load_settings {
 	uint64_t driver, threads, depth, batch, op, size, qps, share, lock, hold;
 	uint64_t poll, poll_wcs, poll_retries, pattern, skew, mrs, region_bytes, class;
 	uint64_t mr, think_ps, handle_ps, poller, cqs, sq_depth, core_ps;
+	uint64_t lanes, lane_ps;
 	uint64_t chain, merge, sge_max, fragment, window, window_wrs, admission, touched;
 	uint64_t unload, hot, learn, parity, until;
 	uint64_t conns, segment, policy, flow_wrs, low_bytes;
