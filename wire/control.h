@@ -19,13 +19,19 @@
 #define WIRE_CONTROL_NAME_MAX 63 /* of a region's name; no '/' and no NUL */
 #define WIRE_CONTROL_CALLS_MAX 1024 /* unanswered CALLs and CONTROL_CALLs of a session */
 
+/*
+ * Flag of a CREDIT: the last message of an end that closes the session in order. A connection that
+ * ends without it has lost its peer.
+ */
+#define WIRE_CONTROL_CLOSING 1u
+
 enum wire_control_kind {
 	WIRE_APP_ONEWAY = 1,
 	WIRE_APP_CALL, /* client to donor: answered by a REPLY with the same tag */
 	WIRE_APP_REPLY, /* donor to client */
 	WIRE_CONTROL_CALL, /* client to donor: body is a wire_control_request */
 	WIRE_CONTROL_REPLY, /* donor to client */
-	WIRE_CONTROL_CREDIT, /* no body: only carries credits */
+	WIRE_CONTROL_CREDIT, /* no body: only carries credits, and flags */
 	WIRE_CONTROL_RECLAIM, /* donor to client: body is a wire_control_reclaim */
 };
 
@@ -35,7 +41,7 @@ struct wire_control_head {
 	int32_t status; /* replies: 0 or a negative errno of Linux; otherwise 0 */
 	uint64_t tag; /* calls and replies: chosen by the caller; otherwise 0 */
 	uint32_t length; /* bytes of the body, up to the end of the message */
-	uint32_t zero;
+	uint32_t flags; /* CREDIT: WIRE_CONTROL_CLOSING; other bits are 0, and ignored */
 };
 static_assert(sizeof(struct wire_control_head) == 24, "wire_control_head");
 static_assert(sizeof(struct wire_control_head) + WIRE_CONTROL_BODY_MAX <=
@@ -166,6 +172,12 @@ int wire_control_reclaim_decode(const void *body, size_t length, struct wire_con
 
 /* The sentence of a failed reply, printable and with a NUL. @size: of @text, at least 1. */
 void wire_control_text_decode(const void *body, size_t length, char *text, size_t size);
+
+/* Whether the sender of a message, as decoded, closes the session. */
+static inline bool wire_control_is_closing(const struct wire_control_head *head)
+{
+	return head->kind == WIRE_CONTROL_CREDIT && head->flags & WIRE_CONTROL_CLOSING;
+}
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian");
 

@@ -3,7 +3,7 @@
 
 int wire_exchange_connect_decode(const void *data, size_t length, struct wire_exchange_connect *out)
 {
-	struct wire_exchange_connect connect;
+	struct wire_exchange_connect connect = { 0 };
 
 	if (!data || length < offsetof(struct wire_exchange_connect, zero))
 		return -EPROTO;
@@ -12,7 +12,7 @@ int wire_exchange_connect_decode(const void *data, size_t length, struct wire_ex
 		return -EPROTO;
 	if (connect.version != WIRE_EXCHANGE_VERSION)
 		return -EPROTONOSUPPORT;
-	if (length < sizeof(connect) || connect.zero)
+	if (length < offsetof(struct wire_exchange_connect, cookie) || connect.zero)
 		return -EPROTO;
 	*out = connect;
 	return 0;

@@ -21,7 +21,8 @@
 #include "wire/handshake.h"
 
 #define WIRE_EXCHANGE_MAGIC 0x78696577u /* "weix" */
-#define WIRE_EXCHANGE_VERSION 5 /* of the request and the offers; the proof has its own version */
+#define WIRE_EXCHANGE_VERSION 5 /* of the request and the offers */
+#define WIRE_EXCHANGE_PROOF 4 /* the version of the proof that goes with it */
 #define WIRE_EXCHANGE_OFFER 16 /* type of a wire_exchange_offer, above the proof's types */
 #define WIRE_EXCHANGE_SLOTS_MAX 65536
 #define WIRE_EXCHANGE_SLOT_BYTES_MAX (1u << 30)
@@ -35,8 +36,9 @@ struct wire_exchange_connect {
 	uint16_t version;
 	uint16_t zero;
 	uint64_t key_id;
+	uint8_t cookie[WIRE_COOKIE]; /* of a REJ; ends of earlier builds end before it */
 };
-static_assert(sizeof(struct wire_exchange_connect) == 16, "wire_exchange_connect");
+static_assert(sizeof(struct wire_exchange_connect) == 32, "wire_exchange_connect");
 
 /* Memory that the receiver of this struct may access. */
 struct wire_exchange_remote_mr {

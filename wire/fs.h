@@ -37,6 +37,15 @@
  * caches them: close-to-open. FS_ALONE_MS count from the request, so a client that does not answer
  * has nothing cached either, and the donor waits no longer than three times as long.
  *
+ * Batches: a client with the right to cache names may complete changes by itself, and send the
+ * changes later, in order, many to an FS_BATCH. FS_RESERVE hands out inodes for new names: open
+ * files without a name, which may hold their first blocks, and numbers for other types. FS_NAME
+ * gives such an inode a name. Batches are numbered: a batch sent again takes effect once. The
+ * donor refuses changes of names (FS_NAME, FS_UNLINK, FS_RMDIR, FS_RENAME) in a batch once the
+ * client has lost the right to cache. After such an error the donor skips the rest of the batch,
+ * so the donor's state is that of some moment of the client's. The client answers FS_SHARED after
+ * the donor has answered all batches.
+ *
  * A pool's files: the file server keeps them in a volume of the pool, and has no memory to hand
  * out. Each client has a staging area at the server (FS_VOLUME's only chunk). FS_WRITE stores
  * bytes that the client has put there by RDMA, and FS_READ brings bytes there. No client holds a
@@ -109,6 +118,21 @@ enum wire_fs_op {
 	FS_WRITE, /* wire_fs_transfer -> wire_fs_transferred */
 	FS_UNMOUNT, /* wire_fs_call with a head -> nothing; the mount ends */
 	FS_CLOSE, /* wire_fs_setattr as FS_COMMIT -> wire_fs_attr; closes even if it fails */
+	FS_CHECK, /* wire_fs_check -> wire_fs_checked; donors without it answer -EOPNOTSUPP */
+	/*
+	 * wire_fs_reserve -> wire_fs_reserved; for each file a wire_fs_attr, and a map as
+	 * wire_fs_map without its head. -EAGAIN: not now. Donors without it answer -EOPNOTSUPP
+	 */
+	FS_RESERVE,
+	FS_NAME, /* wire_fs_name, name, target -> nothing; in an FS_BATCH only */
+	FS_BATCH, /* wire_fs_batch, wire_fs_change[] -> wire_fs_batched, wire_fs_result[] */
+	/*
+	 * wire_fs_snapshot, name -> wire_fs_attr of the copy. The client is alone (else -EBUSY),
+	 * has nothing in flight to files, and has committed all. Until the answer, requests that
+	 * change files or names wait. -EFBIG: the copy is too large; -ETIMEDOUT: it would take
+	 * too long; -EAGAIN: an earlier copy is being removed
+	 */
+	FS_SNAPSHOT,
 
 	/* From the donor, unasked, one-way. */
 	FS_RECALL = 64, /* wire_fs_recall: return the file's map */
@@ -321,6 +345,105 @@ struct wire_fs_recall {
 	uint64_t epoch;
 };
 
+struct wire_fs_check {
+	struct wire_fs_head head;
+	uint64_t cursor; /* 0: the first part of a check; else that of the part before */
+};
+
+enum wire_fs_fault {
+	FS_FAULT_NONE,
+	FS_FAULT_NAMES, /* a directory's list, its count and the table of names differ */
+	FS_FAULT_LINKS, /* a directory has another number of directories than its links tell */
+	FS_FAULT_PARENT, /* a directory does not lead to the root */
+	FS_FAULT_EXTENTS, /* a file's extents overlap, or lie outside of the memory */
+	FS_FAULT_OPENS, /* the opens of clients are not those of the inode */
+};
+
+/*
+ * A part of a check of the server's state. The last five are sums, of which the client makes
+ * sums over all parts. If no part tells of other @changes, @file_names is @file_links, and @mapped
+ * with @unused is @total.
+ */
+struct wire_fs_checked {
+	struct wire_fs_reply reply;
+	uint64_t cursor; /* 0: this is the last part */
+	uint64_t changes; /* grows with each request that may change the state */
+	uint64_t total, unused; /* bytes of memory; those that are no file's */
+	uint64_t fault_ino; /* of the first fault of this part */
+	uint32_t fault; /* enum wire_fs_fault */
+	uint32_t faults;
+	uint64_t inodes, names;
+	uint64_t file_names, file_links; /* of all but directories */
+	uint64_t mapped; /* bytes of files */
+};
+static_assert(sizeof(struct wire_fs_checked) == 96, "wire_fs_checked");
+
+#define FS_RESERVE_FILES_MAX 32
+#define FS_RESERVE_NUMBERS_MAX 256
+
+struct wire_fs_reserve {
+	struct wire_fs_head head;
+	uint32_t files; /* at most FS_RESERVE_FILES_MAX */
+	uint32_t numbers; /* at most FS_RESERVE_NUMBERS_MAX; if any, they replace those of before */
+};
+
+struct wire_fs_reserved {
+	struct wire_fs_reply reply;
+	uint64_t first; /* number */
+	uint32_t numbers;
+	uint32_t files; /* possibly fewer */
+};
+static_assert(sizeof(struct wire_fs_reserved) == 24, "wire_fs_reserved");
+
+/* Its owner, group and mode are those of the new inode, whatever the directory says. */
+struct wire_fs_name { /* head.ino: the directory */
+	struct wire_fs_head head;
+	uint64_t ino; /* a reserved file; of a directory or symbolic link: a number, rising */
+	uint32_t mode;
+	uint32_t target_length; /* symbolic link: after the name */
+};
+
+#define FS_SNAPSHOT_BYTES_MAX (2ull << 30) /* of files, and ... */
+#define FS_SNAPSHOT_NAMES_MAX 500000u /* ... names in a copy */
+#define FS_SNAPSHOT_MS_MAX 10000u
+
+struct wire_fs_snapshot { /* head.ino: the directory to copy, but for @parent below */
+	struct wire_fs_head head;
+	uint64_t parent; /* of the copy */
+	uint32_t patience_ms; /* at most FS_SNAPSHOT_MS_MAX: how long changes may wait */
+	uint32_t zero;
+};
+
+#define FS_BATCH_MAX 128 /* changes */
+
+struct wire_fs_batch {
+	struct wire_fs_head head;
+	uint64_t number; /* 1 for the first of a client */
+	uint32_t changes;
+	uint32_t bytes; /* of all changes, which follow */
+};
+
+/* Followed by the message, padded to 8 bytes. */
+struct wire_fs_change {
+	struct wire_fs_time time; /* of the change */
+	uint32_t length; /* of the message */
+	uint32_t zero;
+};
+static_assert(sizeof(struct wire_fs_change) == 24, "wire_fs_change");
+
+/* -EALREADY: this batch has taken effect before; results are not kept. -ESTALE: a part has. */
+struct wire_fs_batched {
+	struct wire_fs_reply reply;
+	uint32_t changes;
+	uint32_t has_room; /* 1: there is memory for the names of several more batches */
+};
+static_assert(sizeof(struct wire_fs_batched) == 16, "wire_fs_batched");
+
+struct wire_fs_result { /* followed by a wire_fs_attr, or by nothing */
+	int32_t status; /* -ECANCELED: skipped */
+	uint32_t length;
+};
+
 /* Precedes the message of a mount of a pool's volume. */
 struct wire_fs_call {
 	uint64_t mount; /* random, not 0: the mount's identity at each server */
@@ -370,6 +493,11 @@ union wire_fs_fixed {
 	struct wire_fs_lock lock;
 	struct wire_fs_recall recall;
 	struct wire_fs_transfer transfer;
+	struct wire_fs_check check;
+	struct wire_fs_reserve reserve;
+	struct wire_fs_name name;
+	struct wire_fs_batch batch;
+	struct wire_fs_snapshot snapshot;
 };
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian");

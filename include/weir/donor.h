@@ -66,8 +66,15 @@ struct weir_donor_options {
 	/* The application's callbacks. All run in the donor's thread. Any may be NULL. */
 	weir_message_fn *on_message;
 	void (*on_join)(void *arg, struct weir_peer *peer); /* key proven, all regions accessible */
-	/* its QPs are gone: none of its writes can still arrive */
+	/*
+	 * its QPs are gone: none of its writes can still arrive; weir_peer_has_closed() tells a
+	 * client that closed its session from one that died
+	 */
 	void (*on_leave)(void *arg, struct weir_peer *peer);
+	/*
+	 * @line: "EVENT[ KEY=VALUE...][: REASON]". A warning or an error has an id, such as
+	 * id=W101, which docs/reference/errors.md explains.
+	 */
 	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
 	void *arg;
 
@@ -91,6 +98,8 @@ struct weir_donor_options {
 	 */
 	void (*on_tenant_end)(void *arg, unsigned int tenant);
 	uint64_t encryption; /* enum weir_encryption, for clients on other hosts */
+	/* copied; NULL: another one each time, so no client can know it */
+	const struct weir_identity *identity;
 };
 
 /**
@@ -117,8 +126,10 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
 /**
  * weir_donor_close() - disconnect all clients and free the memory
  *
- * The donor notifies each client, then disconnects it; on_leave runs for each. Timers that are not
- * due are dropped. Unanswered calls still need their weir_reply().
+ * The donor tells each client that it closes, waiting a second at most, then disconnects it;
+ * on_leave runs for each. The sessions end with -ENOTCONN (options.on_down), which a donor that
+ * dies never causes. Timers that are not due are dropped. Unanswered calls still need their
+ * weir_reply().
  *
  * Context: Any thread outside callbacks.
  */
@@ -131,9 +142,15 @@ enum weir_right {
 	WEIR_RIGHT_FILES = 4, /* the application's files; takes read and write */
 	WEIR_RIGHT_REGIONS = 8, /* list and open named regions; with write, create their own */
 	WEIR_RIGHT_ADMIN = 16, /* delete named regions of others */
+	/*
+	 * A pool's donors among themselves: delete memory of the pool's volumes that others made.
+	 * Takes read, write and regions. Once a key has this right, that memory belongs to the
+	 * key's tenant: other tenants neither make nor open regions with names of volumes.
+	 */
+	WEIR_RIGHT_POOL = 32,
 };
 
-#define WEIR_RIGHTS_ALL 31u
+#define WEIR_RIGHTS_ALL 31u /* all but WEIR_RIGHT_POOL */
 
 /**
  * struct weir_donor_key - a key that a donor admits
@@ -210,13 +227,18 @@ int weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info, size
  *	weir_peer_tenant()  the tenant of the key that the peer proved: an index into options.keys
  *	                    at first; 0 without keys;
  *	weir_peer_rights()  of enum weir_right;
+ *	weir_peer_is_revoked()  whether its key was revoked or changed: the reason, in on_leave;
  *	weir_peer_id()      a number, unique for the life of the donor;
- *	weir_peer_name()    its address, for logs.
+ *	weir_peer_name()    its address, for logs;
+ *	weir_peer_has_closed()  true in on_leave if the client has closed its session. Otherwise its
+ *	                    process or host died, its link was lost, or the donor cut it off.
  */
 unsigned int weir_peer_tenant(const struct weir_peer *peer);
 unsigned int weir_peer_rights(const struct weir_peer *peer);
+bool weir_peer_is_revoked(const struct weir_peer *peer);
 uint64_t weir_peer_id(const struct weir_peer *peer);
 const char *weir_peer_name(const struct weir_peer *peer);
+bool weir_peer_has_closed(const struct weir_peer *peer);
 
 /**
  * weir_donor_region_create() - take lent memory for the application's own use

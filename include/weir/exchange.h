@@ -49,7 +49,10 @@ struct weir_exchange_listener;
 
 /* How an end learns of new messages and free slots. Both ends must choose the same mode. */
 enum weir_exchange_mode {
-	/* reads the peer's bitmaps: many slots per read, without the peer's CPU */
+	/*
+	 * reads the peer's bitmaps: many slots per read, without the peer's CPU. Where messages
+	 * come further apart than reads take, the sender announces each by an immediate
+	 */
 	WEIR_EXCHANGE_BITMAP,
 	WEIR_EXCHANGE_IMM, /* an immediate per message, and messages that return slots */
 };
@@ -102,6 +105,15 @@ struct weir_exchange_options {
 	bool (*goes_on)(void *arg);
 	void *goes_on_arg;
 	uint64_t encryption; /* enum weir_encryption, for a peer on another host */
+	/* by which connecting ends know this one; kept until close; NULL: another one each time */
+	const struct weir_identity *identity;
+	/*
+	 * 32 bytes, kept until close: the public key of the only listening end to trust when this
+	 * one connects; see weir_identity_public(). NULL: those that the file of @key names, or
+	 * else any that knows the key. In a group, members connect to several others: the file
+	 * names them all.
+	 */
+	const unsigned char *peer_identity;
 };
 
 /**
@@ -152,7 +164,8 @@ const char *weir_exchange_address(const struct weir_exchange_listener *listener)
  * @error: may be NULL
  *
  * A peer that fails the proof is refused, and the call waits for the next. Up to 32 peers prove the
- * key concurrently, inside calls of this function. A silent peer is disconnected after 5 s. With
+ * key concurrently, inside calls of this function, and 16 more that have answered at their address.
+ * A silent peer is disconnected after 5 s, or after one if others want its place. With
  * several callers, each peer goes to one caller. The caller owes a weir_exchange_close().
  *
  * Return: 0, or
@@ -189,7 +202,7 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener);
  *	-EHOSTUNREACH     no route to the peer;
  *	-ECONNREFUSED     no process listens there;
  *	-EAGAIN           the listener is busy: try again;
- *	-EKEYREJECTED     either side failed to prove the key;
+ *	-EKEYREJECTED     either side failed to prove the key, or the listener has another identity;
  *	-EPROTO           an invalid reply, or the peer uses the other mode;
  *	-EPROTONOSUPPORT  the peer speaks another version;
  *	-EDQUOT           an end refuses a pool as large as the other's;

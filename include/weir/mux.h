@@ -118,6 +118,15 @@ struct weir_mux_options {
 	 */
 	uint64_t idle_ns;
 	uint64_t encryption; /* enum weir_encryption, for muxes on other hosts */
+	/* by which dialling muxes know this one; copied; NULL: another one each time */
+	const struct weir_identity *identity;
+	/*
+	 * 32 bytes, copied: the public key of the only mux to trust when this one dials; see
+	 * weir_identity_public(). NULL: those that the file of @key names, or else any that knows
+	 * the key. With such a choice, connections of this mux use no queue pair that others have
+	 * dialled.
+	 */
+	const unsigned char *peer_identity;
 };
 
 /**
@@ -145,8 +154,9 @@ int weir_mux_open(const struct weir_mux_options *options, struct weir_mux **mux,
  * weir_mux_close() - close a mux
  * @mux: no other call on the mux may be under way; all regions must be closed
  *
- * Waits, up to the timeout, until the pending data of closed connections is sent. Then ends the
- * connections and listeners that are still open.
+ * Closes the connections that are still open. Waits, up to the timeout, until the pending data of
+ * closed connections is sent: a peer that reads slowly may take that long. Then ends the listeners,
+ * and the connections that are left: their peers get -ECONNRESET, as from a process that died.
  *
  * Context: Any thread; sleeps.
  */
@@ -254,7 +264,7 @@ struct weir_mux_conn_options {
  *	-ECONNREFUSED     the service is not offered, or no process listens;
  *	-EAGAIN           the listener's backlog is full;
  *	-EPERM            an operator does not permit the class for this user;
- *	-EKEYREJECTED     either side failed to prove the key;
+ *	-EKEYREJECTED     either side failed to prove the key, or the peer has another identity;
  *	-EPROTO           the peer sent an invalid reply;
  *	-EPROTONOSUPPORT  the peer speaks another version;
  *	-EDQUOT           an end is at its limit of connections, or this end at its limit of remote

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/error.h>
+#include <weir/tuning.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -132,6 +133,21 @@ enum weir_hint {
  * Sets the hint for later requests to @region that carry no hint of their own. Context: any thread.
  */
 void weir_region_hint(struct weir_region *region, enum weir_hint hint);
+
+/**
+ * weir_region_class() - let requests to a region go before others, or behind them
+ * @region: the region
+ * @class_nr: for later requests through this handle; WEIR_CLASS_DEFAULT: that of the session
+ *
+ * For a session with requests of several classes: see enum weir_class. The session's NIC has
+ * classes from the first call on until the session closes. Requests that overlap keep their order
+ * whatever their classes, so an urgent one may wait for bulk. For two classes in the same memory,
+ * open a named region twice.
+ *
+ * Context: Any thread.
+ * Return: 0; -EINVAL there is no such class.
+ */
+int weir_region_class(struct weir_region *region, enum weir_class class_nr);
 
 /* Context: any thread. Return: bytes of @region, rounded up by the donor. */
 uint64_t weir_region_length(const struct weir_region *region);

@@ -8,6 +8,10 @@
  * if its call returned before the other call began.
  *
  * Completion: when a write completes, any RDMA read that starts afterwards sees it.
+ *
+ * Blocking: an asynchronous call does not sleep. While threads share a session, a call may poll for
+ * at most 0.3 ms: for room in flight, or until a request of another thread ends that touches the
+ * same page. Then a deadline may also count from a few milliseconds after the call.
  */
 #ifndef WEIR_REQUEST_H
 #define WEIR_REQUEST_H
@@ -218,10 +222,14 @@ int weir_queue_create(struct weir_queue **queue);
 void weir_queue_destroy(struct weir_queue *queue);
 /*
  * A descriptor that is readable while there are events, made by the first call and owned by @queue.
+ * Events of requests submitted before that call may come a few milliseconds late.
  * Context: any thread. Return: the descriptor; -1 with errno of eventfd(2).
  */
 int weir_queue_fd(const struct weir_queue *queue);
-/* Takes up to @max events without waiting. Context: any thread. Return: number of events. */
+/*
+ * Takes up to @max events without waiting; may poll the device once. Context: any thread. Return:
+ * number of events.
+ */
 int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max);
 /*
  * Like weir_queue_poll(), but waits for at least one event. Events that happen together are

@@ -109,12 +109,22 @@ struct weir_session_options {
 	weir_message_fn *on_message; /* unsolicited messages from the donor; may be NULL */
 	/*
 	 * Runs once, when the last channel is gone, in the session's thread or, without a thread,
-	 * in weir_session_process(). May be NULL.
+	 * in weir_session_process(). May be NULL. @status tells why:
+	 *	-ENOTCONN      the donor has closed, and has said so;
+	 *	-ECONNREFUSED  the donor's process has died;
+	 *	-ESTALE        it has died and been started again, or has forgotten the session;
+	 *	-EHOSTUNREACH, -ETIMEDOUT  its host or the link is lost;
+	 *	-ECONNRESET    messages of unknown fate were lost with a channel.
 	 */
 	void (*on_down)(void *arg, int status);
 	void *arg; /* passed to both callbacks */
 	const struct weir_session_tuning *tuning; /* weir/tuning.h; NULL: defaults; copied */
 	uint64_t encryption; /* enum weir_encryption */
+	/*
+	 * 32 bytes, copied: the public key of the only donor to trust; see weir_identity_public().
+	 * NULL: the donors that the file of @key names, or else any that knows the key.
+	 */
+	const unsigned char *donor_identity;
 };
 
 /**
@@ -134,8 +144,8 @@ struct weir_session_options {
  *	-EHOSTUNREACH     no route to the donor;
  *	-ECONNREFUSED     no process listens there;
  *	-EAGAIN           the donor has no room at present: try later;
- *	-EKEYREJECTED     either side failed to prove the key, or one requires encryption that the
- *			  other lacks (@error says so);
+ *	-EKEYREJECTED     either side failed to prove the key, the donor has another identity, or
+ *			  one end requires encryption that the other lacks (@error says so);
  *	-EPROTONOSUPPORT  the donor speaks another version;
  *	-EPROTO           the donor sent an invalid reply;
  *	-EDQUOT           the donor has its maximum number of clients;
@@ -220,6 +230,7 @@ struct weir_session_info {
 	 * both are on one host, or the device cannot tell.
 	 */
 	char encryption[24];
+	int64_t down_status; /* as options.on_down gets it; 0: the session is not down */
 };
 
 /**

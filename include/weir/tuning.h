@@ -89,6 +89,25 @@ enum weir_mr {
 	WEIR_MR_DYN, /* register for the duration of the request */
 };
 
+/*
+ * Classes of requests that share a NIC in a process: of a session, by class_nr below, or of a
+ * region (weir_region_class()). As long as a session there has a class, a weight or such a region,
+ * the class decides which request gets room in the window: urgent ones go before normal ones, and
+ * those before bulk. A class that waits gets a turn after 1 MiB of others. All sessions then send
+ * in segments of 64 KiB, and keep to them. Those below the first class together have 128 KiB in
+ * flight, or a segment for each session and class if that is more. Without a class, requests are
+ * normal.
+ *
+ * Requests pay for it: a small one that is alone takes a longer way, and no thread gets a channel
+ * of its own.
+ */
+enum weir_class {
+	WEIR_CLASS_DEFAULT, /* normal; alone, no reason for classes */
+	WEIR_CLASS_URGENT,
+	WEIR_CLASS_NORMAL,
+	WEIR_CLASS_BULK,
+};
+
 /* How to tune a session. Zero means the default in every field but the size. */
 struct weir_session_tuning {
 	size_t size; /* sizeof(struct weir_session_tuning) */
@@ -153,6 +172,12 @@ struct weir_session_tuning {
 	 * session on a NIC decides.
 	 */
 	const struct weir_window_policy *window_policy;
+	/*
+	 * Which requests of the process go first on this NIC; and the session's weight in each
+	 * class, by bytes, 1 to 1024; default 1.
+	 */
+	enum weir_class class_nr;
+	unsigned int weight;
 };
 
 #endif

@@ -17,9 +17,11 @@
  * background the volume asks other donors for memory, and fills new copies there. A donor that
  * comes back is empty, and is used again in the same way.
  *
- * Checksums: the volume keeps 31 bits of CRC32C of each page in this process's memory, 1 MiB for
- * each GiB, and compares every read with the last write. A page that differs is read from another
- * copy, and the wrong copy is replaced.
+ * Checksums: the volume keeps a keyed checksum of each page in this process's memory, 31 bits, so
+ * 1 MiB for each GiB, and compares every read with the last write. A page that differs is read from
+ * another copy, and the wrong copy is replaced. The key is random and never leaves this process. So
+ * a donor, the network or another client that changes, exchanges or restores pages is noticed too,
+ * except with a probability of 2^-31 a try. All of them can read the pages.
  *
  * What is not promised:
  *
@@ -47,6 +49,9 @@
  *	  can then complete no write. It can read old bytes only from a donor that is cut off from
  *	  the others as well.
  *	- A discard writes zeroes, and no memory goes back to the donors.
+ *	- With a code k+r, the copies of an extent are k + r parts, and any k are enough. A stripe
+ *	  is 16 KiB in each of k parts. A failed write leaves each stripe old or new. A write of a
+ *	  part of a stripe reads the rest and writes all: so a code suits writes of whole stripes.
  *	- A session holds at most 1024 regions, one for each copy of an extent at a donor. Give a
  *	  large volume large extents, by "weir pool volume create --extent".
  */
@@ -58,6 +63,7 @@
 #include <weir/error.h>
 #include <weir/key.h>
 #include <weir/request.h>
+#include <weir/tuning.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -82,8 +88,8 @@ struct weir_volume_options {
 	unsigned int channels; /* QPs to each donor; default 2 */
 	/*
 	 * How long a donor may be silent: timeout of the sessions, and how long a write waits for
-	 * memory; default 3 s. A request to a donor that vanished takes up to twice as long: then
-	 * the donor is out.
+	 * memory; default 3 s, and in a pool two thirds of the pool's lease if that is less. A
+	 * request to a donor that vanished takes up to twice as long: then the donor is out.
 	 */
 	uint64_t timeout_ns;
 	/*
@@ -93,6 +99,12 @@ struct weir_volume_options {
 	 */
 	const char *volume;
 	uint64_t encryption; /* enum weir_encryption, for donors on other hosts */
+	const struct weir_session_tuning *tuning; /* of the sessions: weir/tuning.h; copied */
+	/*
+	 * The key to prove to a donor that refuses @key, while keys are being replaced: NULL: none;
+	 * kept until close
+	 */
+	const struct weir_key *old_key;
 };
 
 /**
@@ -116,8 +128,7 @@ struct weir_volume_options {
  *	-EAGAIN  the pool has too few donors, or no coordinator yet;
  *	-ETIMEDOUT  a group waits for a donor, and nothing has changed for three leases;
  *	-EIO     a group of the pool has lost its data;
- *	-EOPNOTSUPP  the volume's scheme is a code, which cannot be opened yet; or the volume holds
- *	        files, which 'weir mount' opens;
+ *	-EOPNOTSUPP  the volume holds files, which 'weir mount' opens;
  *	or as weir_session_open() if a donor cannot be reached.
  */
 int weir_volume_open(const struct weir_volume_options *options, struct weir_volume **volume,
@@ -209,6 +220,9 @@ struct weir_volume_info {
 	uint64_t mismatches; /* reads whose checksum was wrong */
 	uint64_t missed_writes; /* writes that a copy missed */
 	uint64_t sessions; /* opened to donors since open: more than donors after failures */
+	/* parts that are enough to read an extent: 1 copy, or k of a code k+r, of k + r "copies" */
+	unsigned int data;
+	uint64_t repaired_bytes; /* replaced at copies of a pool's volume that were wrong */
 };
 
 /*

@@ -21,8 +21,8 @@
  * writes at most so many bytes and sets the field size to the number written. Fields beyond it stay
  * as they were.
  *
- * All other structs are records: of requests, slots, parts of messages, events. Arrays of them are
- * common, so their layout never changes.
+ * All other structs are records: of requests, slots, parts of messages, events. Programs keep
+ * arrays of records, so their layout never changes.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -37,6 +37,7 @@
 #include <weir/mux.h>
 #include <weir/region.h>
 #include <weir/request.h>
+#include <weir/sealed.h>
 #include <weir/session.h>
 #include <weir/tuning.h>
 #include <weir/volume.h>

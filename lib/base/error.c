@@ -17,6 +17,7 @@ static const struct {
 	{ -E2BIG, "an option is unknown to this libweir" },
 	{ -EADDRINUSE, "the address is already in use" },
 	{ -EAGAIN, "no room now: try again" },
+	{ -EBADMSG, "altered: the data fails its authentication" },
 	{ -EBUSY, "in use" },
 	{ -ECANCELED, "canceled" },
 	{ -ECONNREFUSED, "nobody listens there" },
@@ -35,10 +36,11 @@ static const struct {
 	{ -ENOMEM, "not enough memory" },
 	{ -ENOSPC, "the donor is full" },
 	{ -ENOTCONN, "the session is down, or the other end has closed" },
+	{ -EOPNOTSUPP, "not supported here" },
 	{ -EPERM, "not permitted" },
 	{ -EPROTO, "the peer broke the protocol" },
 	{ -EPROTONOSUPPORT, "the peer speaks another version" },
-	{ -ESTALE, "the donor does not know the session any more" },
+	{ -ESTALE, "outdated: a forgotten session, or data rolled back" },
 	{ -ETIMEDOUT, "timed out" },
 };
 

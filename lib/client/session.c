@@ -97,6 +97,10 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	}
 	session->options = *options;
 	session->options.device = session->device = device;
+	if (options->donor_identity) {
+		memcpy(session->pin, options->donor_identity, sizeof(session->pin));
+		session->options.donor_identity = session->pin;
+	}
 	session->tuning = *options->tuning;
 	session->options.tuning = &session->tuning;
 	session->epoll_fd = session->kick_fd = session->lead_fd = session->timer_fd = -1;
@@ -113,6 +117,15 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	weir_bounce_pool_init(&session->buffers);
 	pthread_mutex_init(&session->hold_lock, NULL);
 	return session;
+}
+
+static void part_class(struct weir_session *session)
+{
+	if (!session->has_class)
+		return;
+	weir_session_lock(session);
+	weir_window_classes_part(&session->nic->window);
+	weir_session_unlock(session);
 }
 
 /* In the order that the verbs require. */
@@ -134,6 +147,7 @@ void weir_session_free(struct weir_session *session)
 	weir_cqs_destroy(session);
 	if (session->comp)
 		ibv_destroy_comp_channel(session->comp);
+	part_class(session);
 	if (session->nic)
 		weir_nic_put(session->nic);
 	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
@@ -155,11 +169,32 @@ void weir_session_free(struct weir_session *session)
 	free(session);
 }
 
+void weir_session_join_classes(struct weir_session *session)
+{
+	const struct weir_session_tuning *t = &session->tuning;
+
+	if (session->has_class)
+		return;
+	weir_engine_join_classes(&session->engine, &session->nic->classes,
+				 t->class_nr ? (enum weir_window_class)(t->class_nr - 1) :
+					       WEIR_WINDOW_NORMAL,
+				 (uint16_t)(t->weight ? t->weight : 1));
+	session->has_class = true;
+}
+
+static void join_class(struct weir_session *session)
+{
+	if (!session->tuning.class_nr && !session->tuning.weight)
+		return;
+	weir_session_lock(session);
+	weir_session_join_classes(session);
+	weir_session_unlock(session);
+}
+
 /* The engine needs the NIC's window, and the NIC is known only after resolving the route. */
 static int engine_init(struct weir_session *session)
 {
-	unsigned int nr_wrs = session->options.channels * (session->tuning.depth + WEIR_LANE_WRS) +
-			      WIRE_UNLOAD_SLOTS;
+	unsigned int nr_wrs = session->options.channels * session->tuning.depth + WIRE_UNLOAD_SLOTS;
 	enum weir_batching batching = session->tuning.batching;
 	bool merge = batching == WEIR_BATCHING_MERGE || batching == WEIR_BATCHING_HYBRID;
 	bool chain = batching == WEIR_BATCHING_DOORBELL || batching == WEIR_BATCHING_HYBRID;
@@ -182,6 +217,7 @@ static int engine_init(struct weir_session *session)
 			      nr_wrs);
 	if (rc)
 		return rc;
+	join_class(session);
 	weir_latency_init(&session->sampler, weir_now_ns());
 	session->reads_clock = weir_session_must_read_clock(session);
 	weir_engine_trace(&session->engine, &session->trace);
@@ -348,15 +384,22 @@ int weir_session_fd(const struct weir_session *session)
 	return session->epoll_fd;
 }
 
+static int down_status_of(const struct weir_session *session)
+{
+	return session->down_status ? session->down_status : -ENOTCONN;
+}
+
 void weir_session_call_on_down(struct weir_session *session)
 {
 	int status;
 	bool due;
 
+	if (!weir_session_is_down(session))
+		return;
 	weir_session_lock(session);
 	due = session->down_due;
 	session->down_due = false;
-	status = session->down_status ? session->down_status : -ENOTCONN;
+	status = down_status_of(session);
 	weir_session_unlock(session);
 	if (due)
 		session->options.on_down(session->options.arg, status);
@@ -408,6 +451,7 @@ int weir_session_info(const struct weir_session *session, struct weir_session_in
 	info->mr_dyn_bytes = dyn_threshold_bytes(&s->tuning);
 	copy_counters(info, s->counters);
 	info->window_waits = s->engine.waits;
+	info->down_status = weir_session_is_down(s) ? down_status_of(s) : 0;
 	weir_session_unlock(s);
 	return weir_sized_out(given, size, info, sizeof(*info));
 }

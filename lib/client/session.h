@@ -85,9 +85,9 @@ enum weir_session_driver {
 
 /**
  * struct weir_session - one client's connections to one donor
- * @options: with the defaults filled in; @device: a copy, which @options points to
+ * @options: with the defaults filled in; @device, @pin: copies, which @options points to
  * @nic: the session's device
- * @engine, @wrs: the pipeline, and its WRs
+ * @engine, @wrs: the pipeline, and its WRs; @has_class: it has joined the NIC's classes
  * @links, @nr_links: the channels
  * @lanes: channels lent to threads
  * @id, @incarnation, @quota_bytes: from the donor's WELCOME
@@ -137,10 +137,12 @@ enum weir_session_driver {
 struct weir_session {
 	struct weir_session_options options;
 	char *device;
+	uint8_t pin[WIRE_KEY];
 	struct weir_session_tuning tuning;
 	struct weir_nic *nic;
 	struct weir_engine engine;
 	struct weir_wr *wrs;
+	bool has_class;
 	struct weir_session_link links[WEIR_CHANNEL_MAX];
 	unsigned int nr_links;
 	struct weir_session_lanes lanes;
@@ -241,6 +243,9 @@ int weir_session_attach_device(struct weir_session *session, struct ibv_context 
 
 /* Calls options.on_down, if due. Without nic->lock. */
 void weir_session_call_on_down(struct weir_session *session);
+
+/* From now on the classes of requests count on the NIC. With nic->lock held. */
+void weir_session_join_classes(struct weir_session *session);
 
 /* Frees everything. No other thread knows the session any more, and nothing is in flight. */
 void weir_session_free(struct weir_session *session);

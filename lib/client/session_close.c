@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Closing a session: unposted requests are canceled, posted requests may complete for a while, then
- * the QPs are failed, which flushes the rest. No request is left when the QPs are destroyed.
+ * Closing a session: unposted requests are canceled, posted requests may complete for a while, and
+ * the donor learns that the session closes. Then the QPs are failed, which flushes the rest. No
+ * request is left when the QPs are destroyed.
  */
 #include "lib/base/clock.h"
 #include "lib/client/request/dispatch.h"
@@ -12,6 +13,7 @@
 
 /* Time for posted requests to complete. */
 #define CLOSE_GRACE_NS (1 * WEIR_NS_PER_S)
+#define SCQ_POLL_MS 1
 
 /* The following functions: with nic->lock held. */
 static void cancel_unposted(struct weir_session *session)
@@ -24,13 +26,21 @@ static void cancel_unposted(struct weir_session *session)
 	weir_pump_pull(session);
 }
 
+/* A shared CQ raises no events. */
+static int sleep_ms(const struct weir_session *session, uint64_t deadline_ns)
+{
+	int ms = weir_poll_ms(deadline_ns);
+
+	return session->options.polling == WEIR_POLLING_SCQ && ms > SCQ_POLL_MS ? SCQ_POLL_MS : ms;
+}
+
 /* Polls until @is_over returns true, or until @deadline_ns. */
 static void poll_until(struct weir_session *session, bool (*is_over)(const struct weir_session *),
 		       uint64_t deadline_ns)
 {
 	while (!is_over(session) && weir_now_ns() < deadline_ns) {
 		weir_session_unlock(session);
-		weir_pump_step(session, weir_poll_ms(deadline_ns), true);
+		weir_pump_step(session, sleep_ms(session, deadline_ns), true);
 		weir_session_lock(session);
 	}
 }
@@ -78,6 +88,9 @@ void weir_session_close(struct weir_session *session)
 	weir_session_lock(session);
 	weir_calls_down(session, -ECANCELED);
 	cancel_unposted(session);
+	weir_messages_close(session);
+	weir_pump_poll(session, weir_now_ns());
+	weir_pump_leave(session, true); /* arms for the message */
 	poll_until(session, has_nothing_under_way, deadline_ns);
 	fail_links(session);
 	poll_until(session, weir_session_is_down, deadline_ns + CLOSE_GRACE_NS);

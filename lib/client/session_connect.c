@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/client/session.h"
+#include "lib/conn/identity.h"
 #include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
 #include "lib/conn/encryption.h"
@@ -211,20 +212,29 @@ static int link_up(struct channel_connect *a, const struct wire_handshake_welcom
 static int connect_qp(struct channel_connect *a)
 {
 	const struct weir_session *session = a->session;
-	const struct wire_handshake_connect connect = {
+	struct wire_handshake_connect connect = {
 		.magic = WIRE_MAGIC,
-		.version = WIRE_VERSION,
+		.version = weir_dialer_version(&a->dialer.again),
 		.channel = weir_unload_tx_channel(a->link),
 		.session_id = session->id,
 		.key_id = weir_key_id(session->options.key),
 	};
 
+	memcpy(connect.cookie, a->dialer.again.cookie, sizeof(connect.cookie));
 	return weir_dialer_connect(&a->dialer, &connect, sizeof(connect), session->nic->rd_atomic,
 				   WEIR_CREDIT_RNR_RETRIES);
 }
 
+static void give_up(struct channel_connect *a)
+{
+	weir_dialer_close(&a->dialer);
+	if (a->own_cq)
+		ibv_destroy_cq(a->own_cq);
+	a->own_cq = NULL;
+}
+
 /* All steps before the proof. Shared session state is only read. */
-static int resolve_and_connect(struct channel_connect *a, const struct sockaddr *address)
+static int try_once(struct channel_connect *a, const struct sockaddr *address)
 {
 	struct weir_dialer *d = &a->dialer;
 	int rc = weir_dialer_resolve(d, address);
@@ -240,6 +250,16 @@ static int resolve_and_connect(struct channel_connect *a, const struct sockaddr 
 	return rc ? rc : connect_qp(a);
 }
 
+/* A donor under load wants its cookie back; an old one wants an older version. */
+static int resolve_and_connect(struct channel_connect *a, const struct sockaddr *address)
+{
+	int rc;
+
+	while (weir_dialer_tries_again(&a->dialer.again, rc = try_once(a, address)))
+		give_up(a);
+	return rc;
+}
+
 /*
  * On channel 0 the donor writes only its keep-alives, which are empty: lib/donor/keepalive.h. The
  * other channels stay closed to RDMA.
@@ -248,8 +268,9 @@ static int prove(struct channel_connect *a, struct wire_handshake_welcome *welco
 {
 	struct weir_session *session = a->session;
 	struct weir_handshake_buffers *buffers = weir_messages_handshake(session, a->link->number);
+	const struct weir_key *key = session->options.key;
 	struct weir_proof proof = {
-		.setup = { .key = session->options.key,
+		.setup = { .key = key,
 			   .service.magic = WIRE_MAGIC,
 			   .session_id = session->id,
 			   .channel = weir_unload_tx_channel(a->link),
@@ -260,9 +281,11 @@ static int prove(struct channel_connect *a, struct wire_handshake_welcome *welco
 		.lkey = session->messages.mr->lkey,
 		.access = a->link->number ? 0 : IBV_ACCESS_REMOTE_WRITE,
 	};
-	int rc = weir_proof_run(&a->dialer, &proof);
+	int rc;
 
-	*welcome = proof.handshake.welcome;
+	weir_identity_pin(&proof.setup, session->options.donor_identity, key);
+	rc = weir_proof_run(&a->dialer, &proof);
+	*welcome = proof.welcome;
 	__atomic_store_n(&session->cipher, weir_encryption_cipher(a->dialer.qp), __ATOMIC_RELAXED);
 	return rc;
 }
@@ -319,9 +342,7 @@ int weir_session_connect(struct weir_session *session, uint16_t number,
 		weir_session_unlock(session);
 	}
 	if (rc) {
-		weir_dialer_close(&a.dialer);
-		if (a.own_cq)
-			ibv_destroy_cq(a.own_cq);
+		give_up(&a);
 		return rc;
 	}
 	/*

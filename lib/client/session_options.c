@@ -80,6 +80,7 @@ static int check_numbers(const struct weir_session_options *o, const struct weir
 		{ o->keepalive_ns, WEIR_NS_PER_MS, UINT64_MAX, "nanoseconds between keep-alives" },
 		{ t->poll_wcs_max, 1, WEIR_POLL_WCS_MAX, "completions at a time" },
 		{ t->poll_percent_max, 1, 100, "percent of the time" },
+		{ t->weight, 0, WEIR_SCHED_WEIGHT_MAX, "parts of weight" },
 	};
 	unsigned int i;
 
@@ -109,6 +110,7 @@ static int check_choices(const struct weir_session_options *o, const struct weir
 		{ t->mr, WEIR_MR_DYN, "way to register memory" },
 		{ o->polling, WEIR_POLLING_SCQ, "way of polling" },
 		{ o->unload, WEIR_UNLOAD_MEASURED, "way of unloading" },
+		{ t->class_nr, WEIR_CLASS_BULK, "class" },
 	};
 	unsigned int i;
 

@@ -31,7 +31,8 @@ static bool may_nap(struct weir_session *session)
 enum thread_step { STEP_AGAIN, STEP_SLEEP, STEP_NAP };
 
 /*
- * One round awake. Once @poll is armed, the session stays armed: other threads arm for their own
+ * One round awake. While lanes are lent, there is nothing to poll but lanes: weir_pump_sleep()
+ * does. Once @poll is armed, the session stays armed: other threads arm for their own
  * posts, and weir_pump_leave() arms for this thread's posts.
  */
 static enum thread_step poll_once(struct weir_session *session, struct weir_poll *poll,
@@ -40,7 +41,8 @@ static enum thread_step poll_once(struct weir_session *session, struct weir_poll
 	enum thread_step next = STEP_NAP;
 	int handled;
 
-	weir_session_lock(session);
+	if (!weir_combine_lock_unless_lent(session))
+		return weir_session_is_closing(session) ? STEP_AGAIN : STEP_SLEEP;
 	handled = weir_pump_poll(session, now_ns);
 	if (may_nap(session) && !weir_session_is_closing(session)) {
 		session->is_watched = false;
@@ -68,8 +70,7 @@ static uint64_t yield_cpu(struct weir_session *session)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
-	if (stall_ns) {
-		weir_session_lock(session);
+	if (stall_ns && weir_combine_lock_unless_lent(session)) {
 		weir_idle_time_stalled(&session->idle_time, stall_ns, now_ns);
 		weir_session_unlock(session);
 	}
@@ -90,7 +91,7 @@ static uint64_t yield_and_take_events(struct weir_session *session, const struct
 		now_ns = yield_cpu(session);
 	else
 		now_ns = weir_now_ns();
-	if (now_ns >= *event_ns) {
+	if (now_ns >= *event_ns && !weir_lanes_are_lent(session)) {
 		weir_pump_sleep(session, 0);
 		weir_session_call_on_down(session);
 		*event_ns = now_ns + EVENT_NS;
@@ -113,18 +114,15 @@ static bool stay_awake(struct weir_session *session, struct weir_poll *poll)
 static void *run_session_thread(void *arg)
 {
 	struct weir_session *session = arg;
-	bool is_nap_due = false, is_closing = false;
+	bool is_nap_due = false;
 	struct weir_poll poll;
 
 	weir_polling_begin(session, &poll, &session->idle_time, session->tuning.poll_percent_max,
 			   weir_now_ns());
-	while (!is_closing) {
+	while (!weir_session_is_closing(session)) {
 		weir_pump_sleep(session, is_nap_due ? NAP_MS : -1);
 		is_nap_due = stay_awake(session, &poll);
 		weir_session_call_on_down(session);
-		weir_session_lock(session);
-		is_closing = weir_session_is_closing(session);
-		weir_session_unlock(session);
 	}
 	return NULL;
 }

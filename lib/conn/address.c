@@ -24,6 +24,14 @@ static bool is_port(const char *text)
 	return digits && digits <= 5 && !text[digits] && atoi(text) <= 65535;
 }
 
+/* Whether a host of digits and dots is no IPv4 address. No resolver knows such a name. */
+static bool is_bad_ipv4(const char *host)
+{
+	struct in_addr ignored;
+
+	return *host && host[strspn(host, "0123456789.")] == '\0' && !inet_aton(host, &ignored);
+}
+
 /* Finds the end of the host and the start of the port; NULL: there is no port. */
 static int split_host_and_port(const char *name, const char **host, size_t *host_length,
 			       const char **port)
@@ -70,9 +78,18 @@ static int parse_host_and_port(const char *name, const char *default_host,
 			 host);
 	else
 		snprintf(host_and_port->host, sizeof(host_and_port->host), "%s", default_host);
+	if (is_bad_ipv4(host_and_port->host))
+		return -EINVAL;
 	snprintf(host_and_port->port, sizeof(host_and_port->port), "%d",
 		 port ? atoi(port) : WEIR_PORT_DEFAULT);
 	return 0;
+}
+
+bool weir_address_is_well_formed(const char *name)
+{
+	struct host_and_port ignored;
+
+	return !parse_host_and_port(name, "", &ignored);
 }
 
 /* Gives each host one address, whichever way it was written. */

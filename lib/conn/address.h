@@ -31,6 +31,9 @@ int weir_address_resolve(const char *name, const char *default_host, struct addr
  */
 int weir_address_parse_numeric(const char *name, struct addrinfo **list, struct weir_error *error);
 
+/* Whether a name is written as above, with or without a host. Asks no resolver. */
+bool weir_address_is_well_formed(const char *name);
+
 /* Writes "address:port", or "[v6]:port". */
 void weir_address_format(const struct sockaddr *address, char text[static WEIR_ADDRESS_MAX]);
 

@@ -31,14 +31,17 @@ int weir_dialer_check(struct weir_dialer *d)
 }
 
 /* The connection manager reports either a negative errno, or, on a reject, a reason. */
-static int explain_reject(const struct weir_dialer *d, const struct weir_cm_event *event)
+static int explain_reject(struct weir_dialer *d, const struct weir_cm_event *event)
 {
-	struct wire_handshake_refusal refusal;
+	struct wire_handshake_reject reject;
 
-	if (event->param.private_data &&
-	    !wire_handshake_refusal_decode(event->param.private_data,
-					   event->param.private_data_len, &refusal))
-		return weir_handshake_refusal_explain(&refusal, d->error);
+	if (!wire_handshake_reject_decode(event->param.private_data, event->param.private_data_len,
+					  &reject)) {
+		memcpy(d->again.cookie, reject.cookie, sizeof(d->again.cookie));
+		d->again.offered = reject.refusal.head.version;
+		return weir_handshake_refusal_explain(&reject.refusal,
+						      weir_dialer_version(&d->again), d->error);
+	}
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
 		return weir_error_set(d->error, -ECONNREFUSED, "nobody listens at %s", d->peer);
 	/* No resources, a full backlog, a stale connection: may pass. */
@@ -64,7 +67,7 @@ static int explain_no_route(const struct weir_dialer *d, int status)
 }
 
 /* The listening end may also reject a connection that it has accepted, until it gets the RTU. */
-static int explain_event(const struct weir_dialer *d, const struct weir_cm_event *event,
+static int explain_event(struct weir_dialer *d, const struct weir_cm_event *event,
 			 enum rdma_cm_event_type wanted)
 {
 	switch (event->type) {
@@ -89,7 +92,7 @@ static int explain_event(const struct weir_dialer *d, const struct weir_cm_event
 	}
 }
 
-int weir_dialer_step(const struct weir_dialer *d, enum rdma_cm_event_type wanted)
+int weir_dialer_step(struct weir_dialer *d, enum rdma_cm_event_type wanted)
 {
 	struct weir_cm_event event;
 	int rc = weir_event_channel_get(d->cm, &event);
@@ -209,6 +212,28 @@ int weir_dialer_hand_over(struct weir_dialer *d, struct rdma_event_channel *cm)
 	return 0;
 }
 
+uint16_t weir_dialer_version(const struct weir_dialer_again *again)
+{
+	return again->version ? again->version : weir_handshake_versions.max;
+}
+
+bool weir_dialer_tries_again(struct weir_dialer_again *again, int rc)
+{
+	uint16_t version;
+
+	if (rc == -EAGAIN && wire_handshake_has_cookie(again->cookie) && !again->had_cookie) {
+		again->had_cookie = true;
+		return true;
+	}
+	if (rc != -EPROTONOSUPPORT)
+		return false;
+	version = wire_handshake_next_version(&weir_handshake_versions,
+					      weir_dialer_version(again), again->offered);
+	if (version)
+		again->version = version;
+	return version;
+}
+
 void weir_dialer_close(struct weir_dialer *d)
 {
 	if (d->qp) {
@@ -220,4 +245,7 @@ void weir_dialer_close(struct weir_dialer *d)
 		rdma_destroy_id(d->id);
 	if (d->cm)
 		rdma_destroy_event_channel(d->cm);
+	d->qp = NULL;
+	d->id = NULL;
+	d->cm = NULL;
 }

@@ -16,12 +16,27 @@
 #define WEIR_LIB_CONN_DIALER_H
 
 #include <rdma/rdma_cma.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/error.h>
+#include "wire/handshake.h"
 
 /* A peer slow to post receives is still alive: the 7 of verbs. */
 #define WEIR_DIALER_RNR_FOR_EVER 7
+
+/**
+ * struct weir_dialer_again - what the next attempt learns from a refusal; zero at first
+ * @version: to ask for; 0: the newest
+ * @offered: the version in the refusal
+ * @cookie: of the refusal: lib/conn/cookie.h
+ * @had_cookie: an attempt has brought a cookie
+ */
+struct weir_dialer_again {
+	uint16_t version, offered;
+	uint8_t cookie[WIRE_COOKIE];
+	bool had_cookie;
+};
 
 /**
  * struct weir_dialer - an attempt to connect
@@ -37,6 +52,7 @@
  * @id: from weir_dialer_resolve() on
  * @qp: set by the caller before weir_dialer_connect()
  * @checked_ns: time of the last @check
+ * @again: what the listener's last refusal asks for in the REQ of another attempt
  *
  * The caller sets the fields down to @error, and owes weir_dialer_close() even after a failure,
  * unless another object takes @cm, @id and @qp.
@@ -54,6 +70,7 @@ struct weir_dialer {
 	struct rdma_cm_id *id;
 	struct ibv_qp *qp;
 	uint64_t checked_ns;
+	struct weir_dialer_again again;
 };
 
 /**
@@ -81,7 +98,7 @@ int weir_dialer_connect(struct weir_dialer *d, const void *data, size_t length, 
  *
  * Return: 1 the @wanted event; 0 no event; or the error that another event means.
  */
-int weir_dialer_step(const struct weir_dialer *d, enum rdma_cm_event_type wanted);
+int weir_dialer_step(struct weir_dialer *d, enum rdma_cm_event_type wanted);
 
 /* Return: 0 to go on; -ETIMEDOUT; or the status of d->check. */
 int weir_dialer_check(struct weir_dialer *d);
@@ -93,7 +110,18 @@ int weir_dialer_check(struct weir_dialer *d);
  */
 int weir_dialer_hand_over(struct weir_dialer *d, struct rdma_event_channel *cm);
 
-/* Disconnects, and destroys @qp, @id and @cm, as far as they exist. */
+/* The version for the REQ. */
+uint16_t weir_dialer_version(const struct weir_dialer_again *again);
+
+/**
+ * weir_dialer_tries_again() - whether an attempt that ended with @rc is worth another one at once
+ *
+ * The listener has given a cookie, or speaks only an older version that this end speaks, too. Each
+ * attempt has an id and a QP of its own, and the @again of the one before.
+ */
+bool weir_dialer_tries_again(struct weir_dialer_again *again, int rc);
+
+/* Disconnects, and destroys @qp, @id and @cm, as far as they exist. Another attempt may follow. */
 void weir_dialer_close(struct weir_dialer *d);
 
 #endif

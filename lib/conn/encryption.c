@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/symbol.h"
 #include "lib/conn/encryption.h"
 
 /* As softnic/qp_far/far_seal.h declares them. */
@@ -15,17 +15,10 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void find_symbol(const char *name, void *function)
-{
-	void *found = dlsym(RTLD_DEFAULT, name);
-
-	memcpy(function, &found, sizeof(found));
-}
-
 static void find_all(void)
 {
-	find_symbol("softnic_seal_ask", &device.ask);
-	find_symbol("softnic_seal_state", &device.state);
+	weir_symbol_find("softnic_seal_ask", &device.ask);
+	weir_symbol_find("softnic_seal_state", &device.state);
 }
 
 static const char *state_of(struct ibv_qp *qp, uint8_t session[static WIRE_SESSION], int *can)

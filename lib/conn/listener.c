@@ -40,6 +40,19 @@ static int bind_and_listen(struct weir_listener *l, const struct sockaddr *addre
 	return 0;
 }
 
+int weir_listener_check(const char *address, const char *owner, bool has_key,
+			struct addrinfo **list, struct weir_error *error)
+{
+	int rc = weir_address_resolve(address, "0.0.0.0", list, error);
+
+	if (rc || has_key || weir_address_is_loopback((*list)->ai_addr))
+		return rc;
+	freeaddrinfo(*list);
+	return weir_error_set(error, -EPERM,
+			      "%s without a key listens on loopback only, not on %s: give it a key",
+			      owner, address);
+}
+
 int weir_listener_open(struct weir_listener *l, const char *address, const char *owner,
 		       bool has_key, int backlog, struct weir_error *error)
 {
@@ -47,19 +60,12 @@ int weir_listener_open(struct weir_listener *l, const char *address, const char 
 	int rc = weir_event_channel_open(&l->cm, error);
 
 	if (!rc && address)
-		rc = weir_address_resolve(address, "0.0.0.0", &list, error);
+		rc = weir_listener_check(address, owner, has_key, &list, error);
 	if (rc || !address)
 		return rc;
-	if (!has_key && !weir_address_is_loopback(list->ai_addr)) {
-		rc = weir_error_set(error, -EPERM,
-				    "%s without a key listens on loopback only, not on %s: give "
-				    "it a key",
-				    owner, address);
-	} else {
-		rc = bind_and_listen(l, list->ai_addr, backlog);
-		if (rc)
-			rc = explain_bind(address, rc, error);
-	}
+	rc = bind_and_listen(l, list->ai_addr, backlog);
+	if (rc)
+		rc = explain_bind(address, rc, error);
 	freeaddrinfo(list);
 	return rc;
 }
@@ -122,12 +128,15 @@ int weir_listener_accept(struct rdma_cm_id *id, struct ibv_qp *qp,
 	return weir_qp_accept(id, qp, &param);
 }
 
-void weir_listener_reject(struct rdma_cm_id *id, int status, const char *text)
+void weir_listener_reject(struct rdma_cm_id *id, uint16_t version, int status, const char *text,
+			  const uint8_t *cookie)
 {
-	struct wire_handshake_refusal refusal;
+	struct wire_handshake_reject reject = { 0 };
 
-	weir_handshake_refusal_fill(&refusal, status, text);
-	rdma_reject(id, &refusal, sizeof(refusal));
+	weir_handshake_refusal_fill(&reject.refusal, version, status, text);
+	if (cookie)
+		memcpy(reject.cookie, cookie, sizeof(reject.cookie));
+	rdma_reject(id, &reject, sizeof(reject));
 	rdma_destroy_id(id);
 }
 

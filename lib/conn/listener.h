@@ -27,6 +27,19 @@ struct weir_listener {
 };
 
 /**
+ * weir_listener_check() - resolve an address to listen at, and decide whether to listen there
+ * @address: without a host: all addresses
+ * @owner: for errors, such as "a donor"
+ * @has_key: without a key only on loopback
+ * @list: receives the addresses; free it with freeaddrinfo()
+ * @error: may be NULL
+ *
+ * Return: 0; -EPERM no key; weir_address_resolve()'s.
+ */
+int weir_listener_check(const char *address, const char *owner, bool has_key,
+			struct addrinfo **list, struct weir_error *error);
+
+/**
  * weir_listener_open() - listen
  * @address: NULL: only open @cm. Without a host: on all addresses
  * @owner: for errors, such as "a donor"
@@ -68,8 +81,14 @@ int weir_listener_accept(struct rdma_cm_id *id, struct ibv_qp *qp,
 			 const struct rdma_conn_param *asked, uint8_t responder_max,
 			 uint8_t initiator_max);
 
-/* Refuses a request with @status, a negative errno, and destroys @id. */
-void weir_listener_reject(struct rdma_cm_id *id, int status, const char *text);
+/**
+ * weir_listener_reject() - refuse a request, and destroy @id
+ * @version: of wire_handshake_reject_version()
+ * @status: a negative errno
+ * @cookie: for the peer's next request; NULL: none
+ */
+void weir_listener_reject(struct rdma_cm_id *id, uint16_t version, int status, const char *text,
+			  const uint8_t *cookie);
 
 void weir_listener_close(struct weir_listener *l);
 

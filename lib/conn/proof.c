@@ -6,6 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/conn/endpoint.h"
 #include "lib/conn/proof.h"
+#include "lib/conn/qp.h"
 #include "lib/conn/encryption.h"
 
 #define NAP_US 50
@@ -42,13 +43,19 @@ int weir_proof_send(struct ibv_qp *qp, uint32_t lkey, const void *message, size_
 
 int weir_proof_setup(struct rdma_cm_id *id, bool is_client, struct weir_handshake_setup *setup)
 {
+	int rc = weir_endpoint_query(id, &setup->local, &setup->remote);
+
+	if (rc)
+		return rc;
+	if (!setup->version_max)
+		setup->version_max = weir_handshake_versions.max;
 	setup->service.port = be16toh(is_client ? rdma_get_dst_port(id) : rdma_get_src_port(id));
-	weir_handshake_nonce(setup->nonce);
+	weir_handshake_secrets(setup, setup->key, is_client);
 	setup->qp = id->qp;
 	if (setup->key)
 		weir_encryption_ask(id->qp);
 	weir_encryption_bind(setup);
-	return weir_endpoint_query(id, &setup->local, &setup->remote);
+	return 0;
 }
 
 static bool is_proven(const struct weir_handshake *h, const struct ibv_qp *qp)
@@ -59,9 +66,7 @@ static bool is_proven(const struct weir_handshake *h, const struct ibv_qp *qp)
 
 int weir_proof_open(const struct weir_handshake *h, struct ibv_qp *qp, unsigned int access)
 {
-	struct ibv_qp_attr attr = { .qp_access_flags = access };
-
-	return is_proven(h, qp) ? -ibv_modify_qp(qp, &attr, IBV_QP_ACCESS_FLAGS) : -EKEYREJECTED;
+	return is_proven(h, qp) ? weir_qp_open(qp, access) : -EKEYREJECTED;
 }
 
 static int fail_ended(const struct weir_dialer *d)
@@ -103,8 +108,8 @@ int weir_proof_wait_message(struct weir_dialer *d, struct ibv_wc *wc)
 }
 
 /* Sends a message of @length bytes, and takes the answer. @length: of the next message. */
-static int exchange_messages(struct weir_dialer *d, struct weir_proof *p, unsigned int i,
-			     size_t *length)
+static int exchange_messages(struct weir_dialer *d, struct weir_proof *p, struct weir_handshake *h,
+			     unsigned int i, size_t *length)
 {
 	struct ibv_wc wc;
 	int rc = weir_proof_send(d->qp, p->lkey, p->sends[i], *length, p->wr_id);
@@ -115,24 +120,37 @@ static int exchange_messages(struct weir_dialer *d, struct weir_proof *p, unsign
 	rc = weir_proof_wait_message(d, &wc);
 	if (rc)
 		return rc;
-	rc = weir_handshake_input(&p->handshake, p->recvs[wc.wr_id - WEIR_PROOF_WR], wc.byte_len,
+	rc = weir_handshake_input(h, p->recvs[wc.wr_id - WEIR_PROOF_WR], wc.byte_len,
 				  p->sends[i + 1], length);
-	return rc ? weir_handshake_explain(&p->handshake, rc, d->peer, d->error) : 0;
+	return rc ? weir_handshake_explain(h, rc, d->peer, d->error) : 0;
 }
 
-int weir_proof_run(struct weir_dialer *d, struct weir_proof *p)
+static int run(struct weir_dialer *d, struct weir_proof *p, struct weir_handshake *h)
 {
 	unsigned int i;
 	size_t length;
 	int rc = weir_proof_setup(d->id, true, &p->setup);
 
+	if (!p->setup.version)
+		p->setup.version = weir_dialer_version(&d->again);
+
 	if (rc)
 		return weir_error_set(d->error, rc, "cannot query the queue pair: %s",
 				      weir_strerror(rc));
-	weir_handshake_client(&p->handshake, &p->setup, p->sends[0], &length);
+	weir_handshake_client(h, &p->setup, p->sends[0], &length);
 	for (i = 0; !rc && i < WEIR_PROOF_SENDS; i++)
-		rc = exchange_messages(d, p, i, &length);
-	if (rc || !p->access)
+		rc = exchange_messages(d, p, h, i, &length);
+	p->welcome = h->welcome;
+	if (rc)
 		return rc;
-	return weir_proof_open(&p->handshake, d->qp, p->access) ? fail_ended(d) : 0;
+	return weir_proof_open(h, d->qp, p->access) ? fail_ended(d) : 0;
+}
+
+int weir_proof_run(struct weir_dialer *d, struct weir_proof *p)
+{
+	struct weir_handshake *h = weir_handshake_new();
+	int rc = h ? run(d, p, h) : weir_error_set(d->error, -ENOMEM, "out of memory");
+
+	weir_handshake_free(h);
+	return rc;
 }

@@ -28,10 +28,10 @@ int weir_proof_send(struct ibv_qp *qp, uint32_t lkey, const void *message, size_
 		    uint64_t wr_id);
 
 /**
- * weir_proof_setup() - fill in the service's port, both ends of the QP, and a nonce
+ * weir_proof_setup() - fill in the service's port, both ends of the QP, and fresh secrets
  * @id: connected
  * @is_client: this end has dialled the port; otherwise it listens there
- * @setup: the caller sets service.magic and key
+ * @setup: the caller sets service.magic, key and version
  *
  * With a key, asks the device to encrypt.
  *
@@ -40,9 +40,9 @@ int weir_proof_send(struct ibv_qp *qp, uint32_t lkey, const void *message, size_
 int weir_proof_setup(struct rdma_cm_id *id, bool is_client, struct weir_handshake_setup *setup);
 
 /**
- * weir_proof_open() - admit RDMA once the peer has proven the key
+ * weir_proof_open() - admit the peer once the peer has proven the key
  * @h: the handshake over @qp, in state PROVEN or DONE
- * @access: IBV_ACCESS_REMOTE_*
+ * @access: IBV_ACCESS_REMOTE_*; 0: messages alone, for which some devices must admit the peer too
  *
  * Context: before the peer learns any address or rkey.
  * Return: 0; -EKEYREJECTED no proof of the key over this very QP; or the negative errno of
@@ -52,15 +52,16 @@ int weir_proof_open(const struct weir_handshake *h, struct ibv_qp *qp, unsigned 
 
 /**
  * struct weir_proof - the handshake of a connecting end
- * @setup: service.magic, key, session_id, channel and credits are set by the caller
+ * @setup: service.magic, key, session_id, channel and credits are set by the caller; version, too,
+ *	unless it is the one that @d has asked for
  * @recvs: WIRE_HANDSHAKE_RECVS buffers, posted with wr_ids from WEIR_PROOF_WR on
  * @sends: WEIR_PROOF_SENDS + 1 buffers. Each message has a buffer of its own: an answer may arrive
  *	before the device has released the buffer of the message answered. No message follows the
  *	last
  * @lkey: of @recvs and @sends
  * @wr_id: of the sends, whose completions the caller ignores; they may come after the proof
- * @access: to admit after the proof; 0: the QP stays closed
- * @handshake: its welcome is valid after success
+ * @access: to admit after the proof; 0: the QP stays closed to RDMA
+ * @welcome: valid after success
  */
 struct weir_proof {
 	struct weir_handshake_setup setup;
@@ -68,7 +69,7 @@ struct weir_proof {
 	uint32_t lkey;
 	uint64_t wr_id;
 	unsigned int access;
-	struct weir_handshake handshake;
+	struct wire_handshake_welcome welcome;
 };
 
 /**

@@ -1,8 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 
+#include "lib/base/symbol.h"
 #include "lib/conn/qp.h"
+
+/* As softnic/qp/gate.h declares them. */
+static struct {
+	int (*close)(struct ibv_qp *qp);
+	void (*open)(struct ibv_qp *qp);
+} gate;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_gate(void)
+{
+	weir_symbol_find("softnic_gate_close", &gate.close);
+	weir_symbol_find("softnic_gate_open", &gate.open);
+}
+
+static int close_gate(struct ibv_qp *qp)
+{
+	pthread_once(&once, find_gate);
+	return gate.close ? gate.close(qp) : 0;
+}
 
 /* @param: reads in flight on the connection; NULL: the number that both ends agreed on. */
 static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state,
@@ -49,12 +71,24 @@ int weir_qp_create(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 
 	if (!made)
 		return -errno;
-	rc = move(id, made, IBV_QPS_INIT, NULL);
+	rc = close_gate(made);
+	if (!rc)
+		rc = move(id, made, IBV_QPS_INIT, NULL);
 	if (rc)
 		ibv_destroy_qp(made);
 	else
 		*qp = made;
 	return rc;
+}
+
+/* The gate first: the peer must not find RDMA admitted, but no memory to reach. */
+int weir_qp_open(struct ibv_qp *qp, unsigned int access)
+{
+	struct ibv_qp_attr attr = { .qp_access_flags = access };
+
+	if (gate.open)
+		gate.open(qp);
+	return -ibv_modify_qp(qp, &attr, IBV_QP_ACCESS_FLAGS);
 }
 
 int weir_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, struct rdma_conn_param *param)

@@ -7,6 +7,9 @@
  * itself, with the connection manager's attributes and without access flags. Until the QP is
  * connected, librdmacm must not know of it: @id->qp is NULL.
  *
+ * A device that gives a connected peer more than messages has gates. The QP's gate is closed until
+ * weir_qp_open(). softnic has gates, as softnic/qp/gate.h declares, and is found by name.
+ *
  *	connects				listens
  *						weir_qp_create()
  *	weir_qp_connect()
@@ -38,6 +41,14 @@
  */
 int weir_qp_create(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **qp);
+
+/**
+ * weir_qp_open() - admit RDMA, and open the gate
+ * @access: IBV_ACCESS_REMOTE_*, or 0 for messages alone
+ *
+ * Only weir_proof_open() calls this.
+ */
+int weir_qp_open(struct ibv_qp *qp, unsigned int access);
 
 /**
  * weir_qp_connect() - ask for a connection of the QP

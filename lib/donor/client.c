@@ -67,7 +67,7 @@ int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn
 	client->account.budget = &conn->secret->budget;
 	client->account.reads_only = !(conn->secret->rights & WEIR_RIGHT_WRITE);
 	rc = weir_donor_messages_init(client, weir_keyring_pd(donor, conn->secret),
-				      conn->handshake.hello.credits, error);
+				      conn->handshake->hello.credits, error);
 	if (rc) {
 		free(client);
 		return rc;
@@ -109,7 +109,7 @@ struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t sess
 int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *conn,
 			     struct weir_error *error)
 {
-	const struct wire_handshake_hello *hello = &conn->handshake.hello;
+	const struct wire_handshake_hello *hello = &conn->handshake->hello;
 	struct ibv_qp_attr error_state = { .qp_state = IBV_QPS_ERR };
 	struct weir_donor_conn *old = client->conns[hello->channel];
 	int rc = 0;
@@ -172,6 +172,21 @@ static bool has_conns(const struct weir_peer *client)
 	return false;
 }
 
+static void log_end(const struct weir_peer *client)
+{
+	static const char *const words[] = {
+		[WEIR_PEER_DIED] = "died",
+		[WEIR_PEER_CLOSED] = "left",
+		[WEIR_PEER_CUT] = "cut",
+	};
+
+	weir_donor_log_of(client->donor, &client->donor->tenants[client->tenant], client->name,
+			  client->end == WEIR_PEER_DIED ? WEIR_LOG_WARNING : WEIR_LOG_INFO,
+			  "%s peer=%llu client=%s%s", words[client->end],
+			  (unsigned long long)client->id, client->name,
+			  client->end == WEIR_PEER_DIED ? " id=W105" : "");
+}
+
 void weir_donor_client_conn_gone(struct weir_peer *client)
 {
 	struct weir_donor *donor = client->donor;
@@ -181,8 +196,7 @@ void weir_donor_client_conn_gone(struct weir_peer *client)
 	pthread_mutex_lock(&donor->lock);
 	weir_region_table_leave(&donor->region_table, &client->account);
 	pthread_mutex_unlock(&donor->lock);
-	weir_donor_log_of(donor, &donor->tenants[client->tenant], client->name, WEIR_LOG_INFO,
-			  "left peer=%llu client=%s", (unsigned long long)client->id, client->name);
+	log_end(client);
 	if (donor->options.on_leave)
 		donor->options.on_leave(donor->options.arg, client);
 	weir_list_del(&client->link);
@@ -205,9 +219,19 @@ unsigned int weir_peer_rights(const struct weir_peer *client)
 	return client->secret->rights;
 }
 
+bool weir_peer_is_revoked(const struct weir_peer *client)
+{
+	return client->secret->is_revoked;
+}
+
 uint64_t weir_peer_id(const struct weir_peer *client)
 {
 	return client->id;
+}
+
+bool weir_peer_has_closed(const struct weir_peer *client)
+{
+	return client->end == WEIR_PEER_CLOSED;
 }
 
 const char *weir_peer_name(const struct weir_peer *client)

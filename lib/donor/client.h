@@ -22,10 +22,23 @@ struct weir_donor_conn;
 struct weir_donor_secret;
 
 /**
+ * enum weir_peer_end - how a client's session ends
+ *
+ * A client that closes its session says so in its last message. If channel 0 ends without that
+ * message, the session has DIED, or the donor has CUT it.
+ */
+enum weir_peer_end {
+	WEIR_PEER_DIED,
+	WEIR_PEER_CLOSED,
+	WEIR_PEER_CUT,
+};
+
+/**
  * struct weir_peer - one client
  * @donor: only for the donor's thread
  * @secret: the key that it has proven; all its channels prove the same
  * @conns: the channels; [0] carries messages
+ * @end: how its session ends, if it ended now; only for the donor's thread
  *
  * Guarded by @lock:
  * @qp: channel 0's; NULL while channel 0 is broken, and once the client is gone
@@ -35,6 +48,7 @@ struct weir_donor_secret;
  * @queue: messages that wait for a credit or a buffer; @nr_queued counts the application's
  * @nr_calls: received calls without a sent answer
  * @sends: bit mask of free send buffers
+ * @is_closing: the CREDIT that closes the session must still be posted
  */
 struct weir_peer {
 	struct weir_list link;
@@ -46,6 +60,7 @@ struct weir_peer {
 	char name[64];
 	struct weir_region_account account;
 	struct weir_donor_conn *conns[WIRE_CHANNEL_UNLOAD + 1];
+	enum weir_peer_end end;
 
 	struct ibv_mr *mr;
 	char *buffers;
@@ -60,6 +75,7 @@ struct weir_peer {
 	unsigned int nr_queued;
 	unsigned int nr_calls;
 	uint32_t sends;
+	bool is_closing;
 };
 
 /* Whether a key may have one more client. Return: 0; -EDQUOT. */

@@ -26,16 +26,26 @@ static struct weir_donor_tenant *tenant_of(const struct weir_donor_conn *conn)
 	return conn->client ? &conn->donor->tenants[conn->tenant] : NULL;
 }
 
-void weir_donor_conn_kill(struct weir_donor_conn *conn, const char *why)
+/* Marks a connection to end; the client may have ended it. */
+static void end_conn(struct weir_donor_conn *conn, const char *why)
 {
 	if (conn->is_dead)
 		return;
 	conn->is_dead = true;
+	weir_places_leave(&conn->newcomer);
 	conn->donor->reap_due = true;
 	weir_donor_log_of(conn->donor, tenant_of(conn), conn->name,
 			  conn->client ? WEIR_LOG_DEBUG : WEIR_LOG_WARNING,
-			  "conn %s channel=%u closed: %s", conn->name,
-			  conn->handshake.setup.channel, why);
+			  "conn %s channel=%u id=W104 closed: %s", conn->name, conn->channel, why);
+}
+
+void weir_donor_conn_kill(struct weir_donor_conn *conn, const char *why)
+{
+	struct weir_peer *client = conn->client;
+
+	if (client && client->conns[0] == conn && client->end == WEIR_PEER_DIED)
+		client->end = WEIR_PEER_CUT;
+	end_conn(conn, why);
 }
 
 void weir_donor_conn_break(struct weir_donor_conn *conn, const char *why)
@@ -48,9 +58,9 @@ void weir_donor_conn_break(struct weir_donor_conn *conn, const char *why)
 	ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE);
 	weir_donor_client_conn_broken(conn->client, conn);
 	weir_donor_log_of(conn->donor, tenant_of(conn), conn->name, WEIR_LOG_WARNING,
-			  "broke peer=%llu client=%s channel=%u: %s",
+			  "broke peer=%llu client=%s channel=%u id=W103: %s",
 			  (unsigned long long)weir_peer_id(conn->client), conn->name,
-			  conn->handshake.setup.channel, why);
+			  conn->channel, why);
 }
 
 /* Sends a buffer. An honest client makes the donor send as often as the client does. */
@@ -67,7 +77,7 @@ static void send_refusal(struct weir_donor_conn *conn, unsigned int buffer, size
 	conn->is_refused = true;
 	weir_counter_add(&conn->donor->rejects, 1);
 	weir_donor_log_of(conn->donor, tenant_of(conn), conn->name, WEIR_LOG_WARNING,
-			  "refused client=%s: %s", conn->name, why);
+			  "refused client=%s id=W102: %s", conn->name, why);
 	send_handshake(conn, buffer, length);
 }
 
@@ -75,7 +85,7 @@ static void send_refusal(struct weir_donor_conn *conn, unsigned int buffer, size
 static int get_client(struct weir_donor_conn *conn, struct weir_peer **client,
 		      struct weir_error *error)
 {
-	const struct wire_handshake_hello *hello = &conn->handshake.hello;
+	const struct wire_handshake_hello *hello = &conn->handshake->hello;
 
 	if (!hello->session_id)
 		return weir_donor_client_new(conn->donor, conn, client, error);
@@ -90,7 +100,7 @@ static int get_client(struct weir_donor_conn *conn, struct weir_peer **client,
 static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **client,
 			    struct weir_error *error)
 {
-	bool unloads = conn->handshake.setup.channel == WIRE_CHANNEL_UNLOAD;
+	bool unloads = conn->channel == WIRE_CHANNEL_UNLOAD;
 	int rc;
 
 	if (unloads && !(conn->secret->rights & WEIR_RIGHT_WRITE))
@@ -98,7 +108,7 @@ static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **cli
 	rc = unloads ? weir_donor_unload_rx_open(conn, error) : 0;
 	if (rc)
 		return rc;
-	rc = weir_proof_open(&conn->handshake, conn->id->qp,
+	rc = weir_proof_open(conn->handshake, conn->id->qp,
 			     unloads ? IBV_ACCESS_REMOTE_WRITE : ACCESS_PROVEN);
 	if (rc)
 		return weir_error_set(error, -ENOMEM, "cannot open the QP: %s", strerror(-rc));
@@ -106,13 +116,22 @@ static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **cli
 	if (rc)
 		return rc;
 	conn->client = *client;
+	weir_places_leave(&conn->newcomer);
 	weir_link_up(&conn->core);
 	return 0;
+}
+
+/* Its secrets take locked memory, of which a user may have little. */
+static void end_handshake(struct weir_donor_conn *conn)
+{
+	weir_handshake_free(conn->handshake);
+	conn->handshake = NULL;
 }
 
 static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 {
 	struct weir_donor *donor = conn->donor;
+	bool is_known = conn->handshake->hello.session_id;
 	struct weir_peer *client;
 	struct wire_handshake_welcome welcome;
 	const char *cipher = weir_encryption_cipher(conn->id->qp);
@@ -122,7 +141,7 @@ static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 
 	rc = attach_to_client(conn, &client, &error);
 	if (rc) {
-		weir_handshake_refuse(&conn->handshake, rc, error.text, conn->buffers[buffer],
+		weir_handshake_refuse(conn->handshake, rc, error.text, conn->buffers[buffer],
 				      &length);
 		send_refusal(conn, buffer, length, error.text);
 		return;
@@ -132,14 +151,15 @@ static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 		.incarnation = donor->incarnation,
 		.quota_bytes = weir_donor_client_quota(donor, conn->secret),
 		.message_max = sizeof(struct wire_control_head) + WIRE_CONTROL_BODY_MAX,
-		.credits = conn->handshake.setup.credits,
+		.credits = conn->handshake->setup.credits,
 	};
 	if (conn->unload_rx)
 		weir_donor_unload_rx_describe(conn->unload_rx, &welcome);
-	weir_handshake_welcome(&conn->handshake, &welcome, conn->buffers[buffer], &length);
+	weir_handshake_welcome(conn->handshake, &welcome, conn->buffers[buffer], &length);
+	end_handshake(conn);
 	send_handshake(conn, buffer, length);
-	if (conn->handshake.hello.session_id) {
-		if (!conn->handshake.hello.channel) {
+	if (is_known) {
+		if (!conn->channel) {
 			weir_donor_messages_flush(client, conn->id->qp);
 			weir_donor_reclaim_repeat(client);
 		}
@@ -162,13 +182,17 @@ static void handshake_received(struct weir_donor_conn *conn, unsigned int buffer
 
 	if (conn->is_refused)
 		return;
-	rc = weir_handshake_input(&conn->handshake, conn->buffers[buffer], length,
+	if (!conn->handshake) {
+		weir_donor_conn_kill(conn, "the client broke the protocol");
+		return;
+	}
+	rc = weir_handshake_input(conn->handshake, conn->buffers[buffer], length,
 				  conn->buffers[answer], &out_length);
 	if (rc)
-		send_refusal(conn, answer, out_length, conn->handshake.why);
+		send_refusal(conn, answer, out_length, conn->handshake->why);
 	else if (out_length)
 		send_handshake(conn, answer, out_length);
-	else if (conn->handshake.state == WEIR_HANDSHAKE_PROVEN)
+	else if (conn->handshake->state == WEIR_HANDSHAKE_PROVEN)
 		handle_proof(conn, answer);
 }
 
@@ -325,7 +349,9 @@ void weir_donor_conn_drain(struct weir_donor_conn *conn)
 void weir_donor_conn_disconnected(struct weir_donor_conn *conn)
 {
 	weir_donor_conn_drain(conn);
-	weir_donor_conn_kill(conn, "disconnected");
+	if (!conn->client && !conn->is_dead && !conn->is_refused)
+		weir_counter_add(&conn->donor->rejects, 1);
+	end_conn(conn, conn->client ? "disconnected" : "left without a proof of the key");
 }
 
 void weir_donor_conn_expire(struct weir_donor_conn *conn)
@@ -333,7 +359,7 @@ void weir_donor_conn_expire(struct weir_donor_conn *conn)
 	if (conn->is_dead || weir_now_ns() < conn->deadline_ns)
 		return;
 	if (conn->core.state == WEIR_LINK_FAILING) {
-		weir_donor_conn_kill(conn, "its client did not come back");
+		end_conn(conn, "its client did not come back");
 	} else if (!conn->client) {
 		weir_counter_add(&conn->donor->rejects, 1);
 		weir_donor_conn_kill(conn, "no proof in time");
@@ -350,6 +376,7 @@ void weir_donor_conn_destroy(struct weir_donor_conn *conn)
 	if (conn->mr)
 		ibv_dereg_mr(conn->mr);
 	weir_donor_unload_rx_close(conn);
+	weir_handshake_free(conn->handshake);
 	weir_keyring_put(conn->donor, conn->secret);
 	free(conn);
 }

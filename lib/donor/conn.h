@@ -20,6 +20,7 @@
 #include "core/link/keepalive.h"
 #include "core/poll/poll.h"
 #include "lib/conn/handshake.h"
+#include "lib/conn/places.h"
 
 struct weir_cm_event;
 struct weir_donor;
@@ -44,11 +45,12 @@ enum weir_donor_wr {
  * @name: the client's address
  * @client: the owner; NULL: unproven
  * @mr: over @buffers, for the handshake; one more buffer for sends than for receives
- * @place: the session that keeps a place for it while unproven; 0: a newcomer's
+ * @handshake: until WELCOME is written; then NULL
+ * @newcomer: its place while unproven
  * @deadline_ns: end of an unproven or broken connection
  * @core: up after the proof, and failing once the QP has failed: the client may come back
  * @is_refused: ends when the refusal is sent
- * @secret: the key that its REQ named; @tenant: of that key
+ * @secret: the key that its REQ named; @tenant: of that key; @channel: named by the REQ
  * @is_dead: ends at the end of this turn: weir_donor_conn_reap()
  * @keepalive: probes the client on channel 0
  * @awake_link: in the donor's awake list, or in none: then @cq is armed
@@ -63,10 +65,11 @@ struct weir_donor_conn {
 	struct rdma_cm_id *id;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	struct weir_handshake handshake;
+	struct weir_handshake *handshake;
 	struct weir_donor_secret *secret;
 	unsigned int tenant;
-	uint64_t place;
+	uint16_t channel;
+	struct weir_newcomer newcomer;
 	uint64_t deadline_ns;
 	struct weir_link core;
 	bool is_refused, is_dead;
@@ -105,7 +108,7 @@ void weir_donor_conn_drain(struct weir_donor_conn *conn);
 /* Ends an unproven or broken connection after its deadline. */
 void weir_donor_conn_expire(struct weir_donor_conn *conn);
 
-/* Marks a connection to end at the end of this turn. */
+/* Cuts a connection off, at the end of this turn. */
 void weir_donor_conn_kill(struct weir_donor_conn *conn, const char *why);
 
 /* Destroys a dead connection, and informs its client. */

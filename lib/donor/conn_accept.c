@@ -39,10 +39,16 @@ static int check_request(const struct weir_donor *donor, const struct rdma_cm_id
 {
 	int rc;
 
-	rc = wire_handshake_connect_decode(param->private_data, param->private_data_len, connect);
+	rc = wire_handshake_connect_decode_as(param->private_data, param->private_data_len,
+					      &donor->versions, connect);
 	if (rc == -EPROTONOSUPPORT)
-		return weir_error_set(error, rc, "this donor speaks version %d of the protocol",
-				      WIRE_VERSION);
+		return weir_error_set(error, rc,
+				      "this donor speaks version %u of the protocol, the client "
+				      "version %u: upgrade the older one",
+				      connect->version < donor->versions.min ?
+					      donor->versions.min :
+					      donor->versions.max,
+				      connect->version);
 	if (rc)
 		return weir_error_set(error, rc, "the request does not speak weir's protocol");
 	if (id->verbs != donor->device)
@@ -66,44 +72,33 @@ static uint64_t place_of_request(struct weir_donor *donor,
 	return weir_donor_client_find(donor, connect->session_id, secret) ? connect->session_id : 0;
 }
 
-/*
- * Newcomers of a key share its places, and each session has a place for each of its channels: so
- * neither strangers nor another key keep a client out. A newcomer replaces the eldest that has had
- * WEIR_UNPROVEN_NS for its proof, which a stranger cannot give.
- */
-static int take_place(struct weir_donor *donor, uint64_t place,
-		      const struct weir_donor_secret *secret, struct weir_error *error)
+/* Finds a place for the sender of a REQ, and ends the connection that has to make room. */
+static int find_place(struct weir_donor *donor, const struct weir_newcomer *newcomer,
+		      struct weir_error *error)
 {
-	const unsigned int max = place ? WIRE_CHANNEL_UNLOAD + 1 : WEIR_UNPROVEN_MAX;
-	struct weir_donor_conn *conn, *eldest = NULL;
-	struct weir_list *link;
-	unsigned int taken = 0;
+	struct weir_newcomer *replaced;
+	int rc = weir_places_make_room(&donor->places, newcomer, &replaced, error);
 
-	for (link = donor->conns.next; link != &donor->conns; link = link->next) {
-		conn = weir_list_entry(link, struct weir_donor_conn, link);
-		if (conn->client || conn->is_dead || conn->secret != secret || conn->place != place)
-			continue;
-		eldest = eldest ? eldest : conn;
-		taken++;
-	}
-	if (taken < max)
-		return 0;
-	if (weir_now_ns() + WEIR_HANDSHAKE_NS < eldest->deadline_ns + WEIR_UNPROVEN_NS)
-		return weir_error_set(error, -EAGAIN,
-				      "%u connections have not proven this key yet: try again",
-				      taken);
+	if (rc || !replaced)
+		return rc;
 	weir_counter_add(&donor->rejects, 1);
-	weir_donor_conn_kill(eldest, "no proof so far, and another needs its place");
+	weir_donor_conn_kill(container_of(replaced, struct weir_donor_conn, newcomer),
+			     "no proof so far, and another needs its place");
 	return 0;
 }
 
 static void reject_request(struct weir_donor *donor, struct rdma_cm_id *id, const char *name,
-			   int status, const char *text)
+			   uint16_t asked, int status, const char *text)
 {
+	uint8_t cookie[WIRE_COOKIE] = { 0 };
+
 	weir_counter_add(&donor->rejects, 1);
-	weir_donor_log_of(donor, NULL, name, WEIR_LOG_WARNING, "rejected client=%s: %s", name,
-			  text);
-	weir_listener_reject(id, status, text);
+	weir_donor_log_of(donor, NULL, name, WEIR_LOG_WARNING, "rejected client=%s id=W101: %s",
+			  name, text);
+	if (status == -EAGAIN)
+		weir_places_cookie(&donor->places, id, cookie);
+	weir_listener_reject(id, wire_handshake_reject_version(&donor->versions, asked), status,
+			     text, cookie);
 }
 
 static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
@@ -155,15 +150,21 @@ static int begin_handshake(struct weir_donor_conn *conn,
 	struct weir_handshake_setup setup = {
 		.key = conn->secret->key.length ? &conn->secret->key : NULL, /* no key */
 		.service.magic = connect->magic,
+		.version = connect->version,
+		.version_max = conn->donor->versions.max,
 		.session_id = connect->session_id,
 		.channel = connect->channel,
 		.credits = WEIR_DONOR_CLIENT_RECVS,
 		.takes_clear = conn->donor->options.encryption == WEIR_ENCRYPTION_AUTO,
 	};
-	int rc = weir_proof_setup(conn->id, false, &setup);
+	int rc;
 
-	if (!rc)
-		weir_handshake_donor(&conn->handshake, &setup);
+	setup.identity = *conn->donor->identity;
+	rc = weir_proof_setup(conn->id, false, &setup);
+	if (rc)
+		weir_noise_wipe(&setup.identity, sizeof(setup.identity));
+	else
+		weir_handshake_donor(conn->handshake, &setup);
 	return rc;
 }
 
@@ -175,7 +176,8 @@ static const struct weir_poll_config poll_config = {
 };
 
 static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char *name,
-		    struct weir_donor_secret *secret, const struct wire_handshake_connect *connect,
+		    struct weir_donor_secret *secret, const struct weir_newcomer *newcomer,
+		    const struct wire_handshake_connect *connect,
 		    const struct rdma_conn_param *param)
 {
 	struct weir_donor_conn *conn = calloc(1, sizeof(*conn));
@@ -187,12 +189,15 @@ static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 	conn->id = id;
 	conn->secret = weir_keyring_get(secret);
 	conn->tenant = secret->tenant;
-	conn->place = place_of_request(donor, connect, secret);
-	conn->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
+	conn->channel = connect->channel;
+	conn->newcomer = *newcomer;
+	weir_list_init(&conn->newcomer.link);
+	conn->deadline_ns = newcomer->since_ns + WEIR_HANDSHAKE_NS;
 	snprintf(conn->name, sizeof(conn->name), "%s", name);
 	weir_keepalive_init(&conn->keepalive, donor->options.keepalive_ms * WEIR_NS_PER_MS,
 			    WEIR_NEVER);
-	rc = create_cq_and_qp(conn, connect->channel);
+	conn->handshake = weir_handshake_new();
+	rc = conn->handshake ? create_cq_and_qp(conn, connect->channel) : -ENOMEM;
 	if (!rc)
 		rc = accept_request(conn, param);
 	if (!rc)
@@ -205,6 +210,7 @@ static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 	weir_list_init(&conn->awake_link);
 	weir_poll_init(&conn->poll, &poll_config, &donor->idle_time, weir_now_ns());
 	weir_list_add_tail(&donor->conns, &conn->link);
+	weir_places_take(&donor->places, &conn->newcomer);
 	return 0;
 }
 
@@ -212,21 +218,25 @@ void weir_donor_conn_request(struct weir_donor *donor, const struct weir_cm_even
 {
 	const struct rdma_conn_param *param = &request->param;
 	char name[WEIR_ADDRESS_MAX];
-	struct wire_handshake_connect connect;
+	struct wire_handshake_connect connect = { 0 };
 	struct weir_error error;
 	struct weir_donor_secret *secret = NULL;
+	struct weir_newcomer newcomer;
 	int rc;
 
 	weir_address_format(rdma_get_peer_addr(request->id), name);
 	rc = check_request(donor, request->id, param, &connect, &secret, &error);
-	if (!rc)
-		rc = take_place(donor, place_of_request(donor, &connect, secret), secret, &error);
 	if (!rc) {
-		rc = new_conn(donor, request->id, name, secret, &connect, param);
+		weir_places_newcomer(&newcomer, &donor->places, request->id, secret,
+				     place_of_request(donor, &connect, secret), connect.cookie);
+		rc = find_place(donor, &newcomer, &error);
+	}
+	if (!rc) {
+		rc = new_conn(donor, request->id, name, secret, &newcomer, &connect, param);
 		if (rc)
 			weir_error_set(&error, -ENOMEM, "the donor cannot make a QP: %s",
 				       strerror(-rc));
 	}
 	if (rc)
-		reject_request(donor, request->id, name, rc, error.text);
+		reject_request(donor, request->id, name, connect.version, rc, error.text);
 }

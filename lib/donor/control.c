@@ -118,8 +118,8 @@ static int serve_request(struct weir_peer *client, struct weir_call *call,
 	struct weir_region_account *account = &client->account;
 	bool is_own = weir_region_table_is_own(region_table, account, name);
 	struct weir_lent_region *lent = NULL;
-	int rc = weir_keyring_check_request(weir_peer_rights(client), request, is_own,
-					    &control_reply->error);
+	int rc = weir_keyring_check_request(client->donor, client->secret, request, name,
+					    is_own, &control_reply->error);
 
 	if (rc)
 		return rc;

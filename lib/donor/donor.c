@@ -12,9 +12,12 @@
 #include "lib/donor/donor.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/secret.h"
 #include "lib/base/sized.h"
 #include "lib/base/yield.h"
 #include "lib/conn/encryption.h"
+#include "lib/conn/handshake.h"
+#include "lib/conn/identity.h"
 
 #define CLIENTS_DEFAULT 64
 #define ABSENCE_MS_DEFAULT 30000
@@ -56,8 +59,8 @@ void weir_donor_log_of(struct weir_donor *donor, struct weir_donor_tenant *tenan
 	if (level < WEIR_LOG_DEBUG && !weir_rate_limit_pass(limit, weir_now_ns(), &dropped))
 		return;
 	if (dropped)
-		weir_donor_log(donor, WEIR_LOG_WARNING, "suppressed lines=%u client=%s", dropped,
-			       name);
+		weir_donor_log(donor, WEIR_LOG_WARNING, "suppressed lines=%u client=%s id=W107",
+			       dropped, name);
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
@@ -109,6 +112,10 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 	rc = weir_encryption_check(o->encryption, o->nr_keys || o->tenants_max, error);
 	if (rc)
 		return rc;
+	donor->identity = weir_secret_alloc(sizeof(*donor->identity));
+	if (!donor->identity)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	weir_identity_pair(o->identity, donor->identity);
 	donor->nr_tenants = o->nr_keys ? o->nr_keys : 1;
 	if (o->tenants_max > donor->nr_tenants)
 		donor->nr_tenants = o->tenants_max;
@@ -128,6 +135,7 @@ static void donor_free(struct weir_donor *donor)
 	pthread_mutex_destroy(&donor->lock);
 	free(donor->tenants);
 	free(donor->keys);
+	weir_secret_free(donor->identity);
 	free(donor);
 }
 
@@ -165,6 +173,8 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
 	pthread_mutex_init(&donor->lock, NULL);
 	weir_list_init(&donor->timers);
 	weir_list_init(&donor->conns);
+	weir_places_init(&donor->places);
+	donor->versions = weir_handshake_versions;
 	weir_list_init(&donor->awake);
 	weir_idle_time_init(&donor->idle_time, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	weir_list_init(&donor->clients);

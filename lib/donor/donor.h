@@ -32,15 +32,15 @@
 #include "core/unload/cpu_budget.h"
 #include "core/poll/idle_time.h"
 #include "core/base/list.h"
+#include "core/link/noise.h"
 #include "lib/base/counter.h"
 #include "lib/base/rate_limit.h"
 #include "lib/conn/listener.h"
+#include "lib/conn/places.h"
 #include "lib/donor/arena.h"
 #include "lib/donor/region_table.h"
 
-#define WEIR_UNPROVEN_MAX 32 /* newcomers of a key that have not proven it yet */
 #define WEIR_STRANGER_LOGS 64
-#define WEIR_UNPROVEN_NS 1000000000ull /* then a newcomer's place may be taken */
 
 /* The clients of one or more keys; @has_keys: until its end, see weir_keyring_settle_tenant(). */
 struct weir_donor_tenant {
@@ -52,10 +52,13 @@ struct weir_donor_tenant {
 /**
  * struct weir_donor - see <weir/donor.h>
  * @device: the only device served; @reads_max: concurrent reads and atomics of one client
+ * @identity: that clients may know it by; in memory for keys
  * @secrets: the keys, of struct weir_donor_secret
  * @tenants, @keys: @nr_tenants of each, at least one
  * @lock: guards @region_table, @timers and @arena
  * @conns: all connections
+ * @places: of connections without a proof
+ * @versions: of the protocol
  * @stranger_logs: by a hash of the address of who has proven no key
  * @awake: connections polled now; all others are armed
  * @idle_time: idle times between clients' messages
@@ -72,6 +75,7 @@ struct weir_donor {
 	struct ibv_comp_channel *completions;
 	int wake_fd;
 	uint64_t incarnation;
+	struct weir_noise_pair *identity;
 
 	struct weir_list secrets;
 	struct weir_donor_tenant *tenants;
@@ -88,6 +92,8 @@ struct weir_donor {
 	bool stop;
 	struct weir_list conns;
 	struct weir_list awake;
+	struct weir_places places;
+	struct wire_handshake_versions versions;
 	struct weir_rate_limit stranger_logs[WEIR_STRANGER_LOGS];
 	struct weir_idle_time idle_time;
 	struct weir_cpu_budget cpu_budget;

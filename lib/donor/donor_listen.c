@@ -9,7 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/donor/keyring/keyring.h"
 
-#define BACKLOG (2 * WEIR_UNPROVEN_MAX)
+#define BACKLOG (2 * (WEIR_UNPROVEN_MAX + WEIR_COOKIE_PLACES))
 
 static int find_device(struct weir_donor *donor, struct weir_error *error)
 {
@@ -82,4 +82,5 @@ void weir_donor_unlisten(struct weir_donor *donor)
 			ibv_dealloc_pd(donor->keys[i].pd_read);
 	}
 	weir_keyring_fini(donor);
+	weir_places_fini(&donor->places);
 }

@@ -25,6 +25,7 @@
 
 #define EVENTS_MAX 64 /* completions in one turn: busy clients must not starve the rest */
 #define EVENTS_NS 20000 /* awake, it calls poll(2) this often */
+#define CLOSE_NS WEIR_NS_PER_S /* for the last messages to clients */
 
 struct donor_timer {
 	struct weir_list link;
@@ -189,6 +190,33 @@ static uint64_t yield_cpu(struct weir_donor *donor)
 	return now_ns;
 }
 
+static bool are_all_messages_sent(const struct weir_donor *donor)
+{
+	struct weir_list *link;
+
+	for (link = donor->clients.next; link != &donor->clients; link = link->next)
+		if (!weir_donor_messages_are_sent(weir_list_entry(link, struct weir_peer, link)))
+			return false;
+	return true;
+}
+
+/* Tells all clients that the donor closes. A client without credit or life has until the limit. */
+static void close_sessions(struct weir_donor *donor)
+{
+	uint64_t now_ns = weir_now_ns(), limit_ns = now_ns + CLOSE_NS;
+	struct weir_list *link;
+
+	for (link = donor->clients.next; link != &donor->clients; link = link->next)
+		weir_donor_messages_close(weir_list_entry(link, struct weir_peer, link));
+	while (!are_all_messages_sent(donor) && now_ns < limit_ns) {
+		for (link = donor->conns.next; link != &donor->conns; link = link->next)
+			if (conn_of_link(link)->client)
+				weir_donor_conn_drain(conn_of_link(link));
+		reap_conns(donor);
+		weir_yield(&now_ns);
+	}
+}
+
 static void *run_donor_thread(void *arg)
 {
 	struct weir_donor *donor = arg;
@@ -210,6 +238,7 @@ static void *run_donor_thread(void *arg)
 		if (!weir_list_is_empty(&donor->awake))
 			now_ns = yield_cpu(donor);
 	}
+	close_sessions(donor);
 	for (link = donor->conns.next; link != &donor->conns; link = link->next)
 		weir_donor_conn_kill(conn_of_link(link), "the donor ends");
 	reap_conns(donor);

@@ -17,6 +17,7 @@
 
 #define BUFFERS (WEIR_DONOR_CLIENT_RECVS + WEIR_DONOR_CLIENT_SENDS) /* receive buffers first */
 #define BUFFERS_BYTES ((size_t)BUFFERS * WIRE_CONTROL_MESSAGE_BYTES)
+#define SENDS_FREE ((1u << WEIR_DONOR_CLIENT_SENDS) - 1)
 
 struct queued_message {
 	struct weir_list link;
@@ -79,7 +80,7 @@ int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16
 	int rc;
 
 	weir_list_init(&client->queue);
-	client->sends = (1u << WEIR_DONOR_CLIENT_SENDS) - 1;
+	client->sends = SENDS_FREE;
 	rc = weir_credit_init(&client->credit, WEIR_DONOR_CLIENT_RECVS, credits);
 	if (rc)
 		return weir_error_set(error, rc, "%u credits are too few", credits);
@@ -163,10 +164,29 @@ static bool has_room(const struct weir_peer *client)
 	return client->sends && weir_credit_has_room(&client->credit);
 }
 
+/* No message follows the CREDIT that closes the session. */
+static bool is_close_due(const struct weir_peer *client)
+{
+	return client->is_closing && weir_list_is_empty(&client->queue) &&
+	       weir_credit_may_send_bare(&client->credit);
+}
+
+/* A credit for which there is a buffer. @client->lock is held. */
+static void post_credit(struct weir_peer *client)
+{
+	bool closes = is_close_due(client);
+	const struct wire_control_head credit = {
+		.kind = WIRE_CONTROL_CREDIT,
+		.flags = closes ? WIRE_CONTROL_CLOSING : 0,
+	};
+
+	post_message(client, &credit, NULL);
+	client->is_closing &= !closes;
+}
+
 /* Sends queued messages while there is room, and a bare credit if due. @client->lock is held. */
 static void send_queued(struct weir_peer *client)
 {
-	static const struct wire_control_head credit = { .kind = WIRE_CONTROL_CREDIT };
 	struct queued_message *queued_message;
 
 	while (client->qp && has_room(client) && !weir_list_is_empty(&client->queue)) {
@@ -177,8 +197,9 @@ static void send_queued(struct weir_peer *client)
 		post_message(client, &queued_message->head, queued_message->body);
 		free(queued_message);
 	}
-	if (client->qp && client->sends && weir_credit_is_due(&client->credit))
-		post_message(client, &credit, NULL);
+	if (client->qp && client->sends &&
+	    (weir_credit_is_due(&client->credit) || is_close_due(client)))
+		post_credit(client);
 }
 
 /* Only one-way messages count: the loss of an answer is noticed. @client->lock is held. */
@@ -231,7 +252,7 @@ int weir_donor_messages_resume(struct weir_peer *client, struct ibv_qp *qp, uint
 	if (!rc) {
 		drop_answers(client);
 		client->credit = credit;
-		client->sends = (1u << WEIR_DONOR_CLIENT_SENDS) - 1;
+		client->sends = SENDS_FREE;
 	}
 	pthread_mutex_unlock(&client->lock);
 	return rc;
@@ -416,6 +437,8 @@ static int handle_message(struct weir_peer *client, const struct wire_control_he
 	case WIRE_APP_ONEWAY:
 		return call_on_message(client, NULL, body, head->length);
 	case WIRE_CONTROL_CREDIT:
+		if (wire_control_is_closing(head))
+			client->end = WEIR_PEER_CLOSED;
 		return 0;
 	default: /* replies: the donor calls no client; RECLAIM: only donors send it */
 		return -EPROTO;
@@ -446,6 +469,24 @@ int weir_donor_messages_received(struct weir_peer *client, unsigned int buffer, 
 	send_queued(client);
 	pthread_mutex_unlock(&client->lock);
 	return rc;
+}
+
+void weir_donor_messages_close(struct weir_peer *client)
+{
+	pthread_mutex_lock(&client->lock);
+	client->is_closing = true;
+	send_queued(client);
+	pthread_mutex_unlock(&client->lock);
+}
+
+bool weir_donor_messages_are_sent(struct weir_peer *client)
+{
+	bool are_sent;
+
+	pthread_mutex_lock(&client->lock);
+	are_sent = !client->qp || (!client->is_closing && client->sends == SENDS_FREE);
+	pthread_mutex_unlock(&client->lock);
+	return are_sent;
 }
 
 void weir_donor_messages_sent(struct weir_peer *client, unsigned int buffer)

@@ -49,6 +49,11 @@ void weir_donor_messages_flush(struct weir_peer *client, struct ibv_qp *qp);
 /* Drops queued messages, and frees the buffers. The QP is destroyed. */
 void weir_donor_messages_fini(struct weir_peer *client);
 
+/* Tells the client, behind all queued messages, that the donor closes the session. */
+void weir_donor_messages_close(struct weir_peer *client);
+/* Whether the device has sent all, or no channel is there to send on. */
+bool weir_donor_messages_are_sent(struct weir_peer *client);
+
 /* Handle completions. Return: 0, or -EPROTO: the client breaks the protocol. */
 int weir_donor_messages_received(struct weir_peer *client, unsigned int buffer, uint32_t length);
 void weir_donor_messages_sent(struct weir_peer *client, unsigned int buffer);

@@ -100,9 +100,10 @@ static int copy_slot(struct weir_donor_conn *conn, const struct weir_unload_arri
 static void refuse_slot(struct weir_donor_conn *conn, uint32_t length, uint32_t tag)
 {
 	weir_counter_add(&conn->donor->unload_refused, 1);
-	weir_donor_log(conn->donor, WEIR_LOG_WARNING,
-		       "refused an unloaded write peer=%llu client=%s rkey=%#x length=%u",
-		       (unsigned long long)weir_peer_id(conn->client), conn->name, tag, length);
+	weir_donor_log_of(
+		conn->donor, &conn->donor->tenants[conn->tenant], conn->name, WEIR_LOG_WARNING,
+		"refused an unloaded write peer=%llu client=%s rkey=%#x length=%u id=W106",
+		(unsigned long long)weir_peer_id(conn->client), conn->name, tag, length);
 }
 
 int weir_donor_unload_rx_received(struct weir_donor_conn *conn, const struct ibv_wc *wc)

@@ -5,6 +5,7 @@
 #include "lib/base/error.h"
 #include "lib/exchange/setup.h"
 #include "lib/conn/event_channel.h"
+#include "lib/conn/identity.h"
 #include "lib/conn/listener.h"
 #include "lib/conn/proof.h"
 
@@ -14,7 +15,7 @@ static int send_refusal(struct weir_exchange *x, int status, const struct weir_e
 	struct weir_exchange_setup_state *g = x->setup;
 	size_t length;
 
-	weir_handshake_refuse(&g->handshake, status, why->text, g->out[0], &length);
+	weir_handshake_refuse(g->handshake, status, why->text, g->out[0], &length);
 	if (weir_exchange_send_message(x, length, NULL))
 		return status;
 	g->stage = WEIR_EXCHANGE_AWAITS_REFUSAL_SENT;
@@ -30,25 +31,26 @@ static int handle_proof(struct weir_exchange *x, const void *message, size_t len
 							.message_max = WIRE_HANDSHAKE_MAX };
 	struct weir_exchange_setup_state *g = x->setup;
 	size_t out_length;
-	int rc = weir_handshake_input(&g->handshake, message, length, g->out[0], &out_length);
+	int rc = weir_handshake_input(g->handshake, message, length, g->out[0], &out_length);
 
 	if (out_length && weir_exchange_send_message(x, out_length, NULL))
 		return weir_error_set(error, -EPROTO, "%s cannot be answered", x->info.peer);
 	if (rc) {
-		weir_handshake_explain(&g->handshake, rc, x->info.peer, error);
+		weir_handshake_explain(g->handshake, rc, x->info.peer, error);
 		if (!out_length)
 			return rc;
 		g->stage = WEIR_EXCHANGE_AWAITS_REFUSAL_SENT; /* a refusal was sent */
 		g->status = rc;
 		return 0;
 	}
-	if (g->handshake.state != WEIR_HANDSHAKE_PROVEN)
+	if (g->handshake->state != WEIR_HANDSHAKE_PROVEN)
 		return 0;
-	rc = weir_proof_open(&g->handshake, x->qp, WEIR_EXCHANGE_ACCESS);
+	weir_places_leave(&g->newcomer);
+	rc = weir_proof_open(g->handshake, x->qp, WEIR_EXCHANGE_ACCESS);
 	if (rc)
 		return weir_error_set(error, -EPROTO, "cannot open the queue pair to %s: %s",
 				      x->info.peer, weir_strerror(rc));
-	weir_handshake_welcome(&g->handshake, &welcome, g->out[0], &out_length);
+	weir_handshake_welcome(g->handshake, &welcome, g->out[0], &out_length);
 	g->stage = WEIR_EXCHANGE_AWAITS_OFFER;
 	return weir_exchange_send_message(x, out_length, error);
 }
@@ -73,19 +75,29 @@ static int accept_qp(struct weir_exchange *x, const struct rdma_conn_param *aske
 		.key = x->options.key,
 		.takes_clear = x->options.encryption == WEIR_ENCRYPTION_AUTO,
 		.service.magic = WIRE_EXCHANGE_MAGIC,
+		.version = WIRE_EXCHANGE_PROOF,
+		.version_max = WIRE_EXCHANGE_PROOF,
 	};
-	int rc = weir_exchange_post_setup_recvs(x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN,
-						error);
+	int rc;
 
+	x->setup->handshake = weir_handshake_new();
+	if (!x->setup->handshake)
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	rc = weir_exchange_post_setup_recvs(x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN,
+					    error);
 	if (rc)
 		return rc;
 	rc = weir_listener_accept(x->id, x->qp, asked, WEIR_EXCHANGE_READS_MAX,
 				  WEIR_EXCHANGE_READS_MAX);
+	if (!rc && x->options.identity)
+		weir_identity_pair(x->options.identity, &setup.identity);
 	if (!rc)
 		rc = weir_proof_setup(x->id, false, &setup);
-	if (rc)
+	if (rc) {
+		weir_noise_wipe(&setup.identity, sizeof(setup.identity));
 		return weir_error_set(error, rc, "cannot accept: %s", weir_strerror(rc));
-	weir_handshake_donor(&x->setup->handshake, &setup);
+	}
+	weir_handshake_donor(x->setup->handshake, &setup);
 	return 0;
 }
 
@@ -111,6 +123,17 @@ static void renew_deadline(struct weir_exchange *x)
 									   x->options.timeout_ns);
 }
 
+/* The handshake's secrets take locked memory, of which a user may have little. */
+static void settle(struct weir_exchange *x)
+{
+	struct weir_exchange_setup_state *g = x->setup;
+
+	g->stage = WEIR_EXCHANGE_ESTABLISHED;
+	weir_handshake_free(g->handshake);
+	g->handshake = NULL;
+	x->is_started = true;
+}
+
 static int handle_message(struct weir_exchange *x, const void *message, size_t length,
 			  struct weir_error *error)
 {
@@ -124,8 +147,7 @@ static int handle_message(struct weir_exchange *x, const void *message, size_t l
 	case WEIR_EXCHANGE_AWAITS_PLACES:
 		rc = weir_exchange_take_offer(x, message, length, error);
 		if (!rc)
-			x->setup->stage = WEIR_EXCHANGE_ESTABLISHED;
-		x->is_started = !rc;
+			settle(x);
 		return rc;
 	default:
 		return 0; /* ignore a refused peer's messages */

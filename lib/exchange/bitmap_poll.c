@@ -91,8 +91,17 @@ int weir_exchange_request_wake(struct weir_exchange *x, unsigned int want)
 			   x->slot_poll.notices + WIRE_EXCHANGE_NOTICES_MAX, want));
 }
 
+/* The peer was notified of all slots, so that only their completion is missing. */
+static bool marker_suffices(const struct weir_exchange *x, unsigned int want)
+{
+	return want & WEIR_EXCHANGE_ROOM && x->out.free && !weir_slot_poll_unshown(&x->out) &&
+	       weir_exchange_needs_bitmap_read(x, want);
+}
+
 int weir_exchange_bitmap_poll(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
 {
+	if (marker_suffices(x, want))
+		return weir_exchange_post_marker(x);
 	if (!weir_slot_poll_is_wanted(&x->slot_poll, want, weir_exchange_needs_bitmap_read(x, want),
 				      now_ns))
 		return x->status;

@@ -17,7 +17,10 @@ bool weir_exchange_notify(struct weir_exchange *x, uint64_t now_ns);
 /* Whether a bitmap read must follow the slots being sent. */
 bool weir_exchange_bitmap_read_is_due(const struct weir_exchange *x, uint64_t now_ns);
 
-/* Posts a bitmap read if due for @want, or if the arrival of slots is unconfirmed. */
+/*
+ * Posts a bitmap read if due for @want, or if the arrival of slots is unconfirmed; a marker, if
+ * that is all.
+ */
 int weir_exchange_bitmap_poll(struct weir_exchange *x, unsigned int want, uint64_t now_ns);
 
 /* Whether unconfirmed slots (for room) or unshown slots (for news) need a bitmap read. */

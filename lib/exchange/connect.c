@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
+#include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/conn/identity.h"
 #include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
 #include "lib/exchange/setup.h"
@@ -11,13 +13,14 @@
 
 static int connect_qp(struct weir_exchange *x, struct weir_dialer *d)
 {
-	const struct wire_exchange_connect connect = {
+	struct wire_exchange_connect connect = {
 		.magic = WIRE_EXCHANGE_MAGIC,
 		.version = WIRE_EXCHANGE_VERSION,
 		.key_id = weir_key_id(x->options.key),
 	};
 	int rc = weir_exchange_create_qp(x, d->error);
 
+	memcpy(connect.cookie, d->again.cookie, sizeof(connect.cookie));
 	if (!rc)
 		rc = weir_exchange_post_setup_recvs(x, HEARS, d->error);
 	d->qp = x->qp;
@@ -31,6 +34,8 @@ static int prove_key(struct weir_exchange *x, struct weir_dialer *d)
 	struct weir_proof proof = {
 		.setup = { .key = x->options.key,
 			   .takes_clear = x->options.encryption == WEIR_ENCRYPTION_AUTO,
+			   .version = WIRE_EXCHANGE_PROOF,
+			   .version_max = WIRE_EXCHANGE_PROOF,
 			   .service.magic = WIRE_EXCHANGE_MAGIC },
 		.recvs = g->in,
 		.sends = g->out,
@@ -39,6 +44,7 @@ static int prove_key(struct weir_exchange *x, struct weir_dialer *d)
 		.access = WEIR_EXCHANGE_ACCESS,
 	};
 
+	weir_identity_pin(&proof.setup, x->options.peer_identity, x->options.key);
 	return weir_proof_run(d, &proof);
 }
 
@@ -57,7 +63,8 @@ static int check_goes_on(void *arg, struct weir_error *error)
 }
 
 static int try_address(struct weir_exchange *x, const struct sockaddr *address,
-		       uint64_t deadline_ns, struct weir_error *error)
+		       uint64_t deadline_ns, struct weir_dialer_again *again,
+		       struct weir_error *error)
 {
 	struct weir_dialer d = {
 		.peer = x->info.peer,
@@ -67,6 +74,7 @@ static int try_address(struct weir_exchange *x, const struct sockaddr *address,
 		.arg = &x->options,
 		.check_ms = CHECK_MS,
 		.error = error,
+		.again = *again,
 	};
 	int rc = weir_dialer_resolve(&d, address);
 
@@ -74,6 +82,7 @@ static int try_address(struct weir_exchange *x, const struct sockaddr *address,
 	x->id = d.id;
 	if (!rc)
 		rc = connect_qp(x, &d);
+	*again = d.again;
 	if (!rc)
 		rc = prove_key(x, &d);
 	if (!rc)
@@ -85,8 +94,9 @@ static int try_address(struct weir_exchange *x, const struct sockaddr *address,
 	return rc ? rc : weir_exchange_send_offer(x, error);
 }
 
-static int connect_at(const struct sockaddr *address, const struct weir_exchange_options *options,
-		      uint64_t deadline_ns, struct weir_exchange **out, struct weir_error *error)
+static int connect_once(const struct sockaddr *address, const struct weir_exchange_options *options,
+			uint64_t deadline_ns, struct weir_dialer_again *again,
+			struct weir_exchange **out, struct weir_error *error)
 {
 	struct weir_exchange *x;
 	int rc = weir_exchange_new(options, &x, error);
@@ -94,12 +104,28 @@ static int connect_at(const struct sockaddr *address, const struct weir_exchange
 	if (rc)
 		return rc;
 	weir_address_format(address, x->info.peer);
-	rc = try_address(x, address, deadline_ns, error);
+	rc = try_address(x, address, deadline_ns, again, error);
 	x->is_started = !rc;
 	if (rc)
 		weir_exchange_close(x);
 	else
 		*out = x;
+	return rc;
+}
+
+/*
+ * A listener under load wants its cookie back. The version of the exchange fixes that of the proof,
+ * so there is none to ask for instead.
+ */
+static int connect_at(const struct sockaddr *address, const struct weir_exchange_options *options,
+		      uint64_t deadline_ns, struct weir_exchange **out, struct weir_error *error)
+{
+	struct weir_dialer_again again = { .version = WIRE_EXCHANGE_PROOF };
+	int rc;
+
+	do
+		rc = connect_once(address, options, deadline_ns, &again, out, error);
+	while (weir_dialer_tries_again(&again, rc));
 	return rc;
 }
 

@@ -93,6 +93,10 @@ void weir_exchange_close(struct weir_exchange *x)
 	weir_exchange_memory_free(x);
 	if (x->setup && x->setup->mr)
 		ibv_dereg_mr(x->setup->mr);
+	if (x->setup) {
+		weir_places_leave(&x->setup->newcomer);
+		weir_handshake_free(x->setup->handshake);
+	}
 	free(x->setup);
 	if (x->pd)
 		ibv_dealloc_pd(x->pd);

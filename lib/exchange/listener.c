@@ -22,7 +22,8 @@
 #include "lib/exchange/setup.h"
 
 #define BACKLOG 64
-#define NEWCOMERS_MAX 32u
+#define PROVEN_MAX 32u /* between their proofs and their pools */
+#define NEWCOMERS_MAX (WEIR_UNPROVEN_MAX + WEIR_COOKIE_PLACES + PROVEN_MAX)
 #define NAP_US 50
 #define CLOSED "the listener was closed"
 
@@ -33,6 +34,7 @@
  * @lock: guards the fields below and @options; the holder serves
  * @left: a call has ended
  * @newcomers: @nr_newcomers in order of arrival; each has setup state
+ * @places: of those among them that have not proven the key
  * @users: calls in progress; @is_ending: they must end
  */
 struct weir_exchange_listener {
@@ -43,6 +45,7 @@ struct weir_exchange_listener {
 	pthread_mutex_t lock;
 	pthread_cond_t left;
 	struct weir_exchange *newcomers[NEWCOMERS_MAX];
+	struct weir_places places;
 	unsigned int nr_newcomers, users;
 	bool is_ending;
 };
@@ -137,6 +140,7 @@ int weir_exchange_listen(const char *address, const struct weir_exchange_options
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	pthread_mutex_init(&listener->lock, NULL);
 	pthread_cond_init(&listener->left, NULL);
+	weir_places_init(&listener->places);
 	listener->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = copy_options(listener, options, error);
 	if (!rc && listener->wakeup_fd < 0)
@@ -171,6 +175,7 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener)
 	pthread_mutex_unlock(&listener->lock);
 	while (listener->nr_newcomers)
 		weir_exchange_close(listener->newcomers[--listener->nr_newcomers]);
+	weir_places_fini(&listener->places);
 	weir_listener_close(&listener->base);
 	if (listener->wakeup_fd >= 0)
 		close(listener->wakeup_fd);
@@ -180,19 +185,19 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener)
 }
 
 static int check_request(const struct weir_exchange_listener *listener, const struct rdma_cm_id *id,
-			 const struct rdma_conn_param *param, struct weir_error *error)
+			 const struct rdma_conn_param *param, struct wire_exchange_connect *connect,
+			 struct weir_error *error)
 {
 	const char *device = listener->options.device;
-	struct wire_exchange_connect connect;
 	int rc = wire_exchange_connect_decode(param->private_data, param->private_data_len,
-					      &connect);
+					      connect);
 
 	if (rc == -EPROTONOSUPPORT)
 		return weir_error_set(error, rc, "this end speaks version %d of the protocol",
 				      WIRE_EXCHANGE_VERSION);
 	if (rc)
 		return weir_error_set(error, rc, "the request is not for an exchange");
-	if (connect.key_id != weir_key_id(listener->options.key))
+	if (connect->key_id != weir_key_id(listener->options.key))
 		return weir_error_set(error, -EKEYREJECTED, "the keys differ");
 	if (device && strcmp(device, ibv_get_device_name(id->verbs->device)))
 		return weir_error_set(error, -EHOSTUNREACH, "exchanges go through device %s only",
@@ -200,17 +205,80 @@ static int check_request(const struct weir_exchange_listener *listener, const st
 	return 0;
 }
 
+static void remove_newcomer(struct weir_exchange_listener *listener, unsigned int i)
+{
+	listener->nr_newcomers--;
+	memmove(&listener->newcomers[i], &listener->newcomers[i + 1],
+		(listener->nr_newcomers - i) * sizeof(listener->newcomers[0]));
+}
+
+static void end_newcomer(struct weir_exchange_listener *listener,
+			 const struct weir_newcomer *newcomer)
+{
+	unsigned int i;
+
+	for (i = 0; i < listener->nr_newcomers; i++) {
+		struct weir_exchange *x = listener->newcomers[i];
+
+		if (&x->setup->newcomer != newcomer)
+			continue;
+		remove_newcomer(listener, i);
+		weir_exchange_close(x);
+		return;
+	}
+}
+
+/* Return: 0; -EAGAIN, with a cookie to bring. */
+static int find_place(struct weir_exchange_listener *listener, struct rdma_cm_id *id,
+		      const struct wire_exchange_connect *connect,
+		      struct weir_newcomer *newcomer, uint8_t cookie[WIRE_COOKIE],
+		      struct weir_error *error)
+{
+	struct weir_newcomer *replaced;
+	int rc;
+
+	weir_places_newcomer(newcomer, &listener->places, id, NULL, 0, connect->cookie);
+	rc = weir_places_make_room(&listener->places, newcomer, &replaced, error);
+	if (rc)
+		weir_places_cookie(&listener->places, id, cookie);
+	else if (replaced)
+		end_newcomer(listener, replaced);
+	if (!rc && listener->nr_newcomers == NEWCOMERS_MAX)
+		rc = weir_error_set(error, -EAGAIN, "%u peers connect at once: try again",
+				    listener->nr_newcomers);
+	return rc;
+}
+
+/* Whether a request gets a QP. */
+static int admit_request(struct weir_exchange_listener *listener,
+			 const struct weir_cm_event *request, struct weir_exchange **x,
+			 uint8_t cookie[WIRE_COOKIE], struct weir_error *error)
+{
+	struct wire_exchange_connect connect;
+	struct weir_newcomer newcomer;
+	int rc = check_request(listener, request->id, &request->param, &connect, error);
+
+	if (!rc)
+		rc = find_place(listener, request->id, &connect, &newcomer, cookie, error);
+	if (!rc)
+		rc = weir_exchange_new(&listener->options, x, error);
+	if (rc)
+		return rc;
+	(*x)->setup->newcomer = newcomer;
+	weir_places_take(&listener->places, &(*x)->setup->newcomer);
+	return 0;
+}
+
 /* Adds a newcomer, or rejects the request. */
 static int take_request(struct weir_exchange_listener *listener,
 			const struct weir_cm_event *request, struct weir_error *error)
 {
+	uint8_t cookie[WIRE_COOKIE] = { 0 };
 	struct weir_exchange *x;
-	int rc = check_request(listener, request->id, &request->param, error);
+	int rc = admit_request(listener, request, &x, cookie, error);
 
-	if (!rc)
-		rc = weir_exchange_new(&listener->options, &x, error);
 	if (rc) {
-		weir_listener_reject(request->id, rc, error->text);
+		weir_listener_reject(request->id, WIRE_EXCHANGE_PROOF, rc, error->text, cookie);
 		return rc;
 	}
 	x->id = request->id;
@@ -227,13 +295,13 @@ static int take_request(struct weir_exchange_listener *listener,
 	return rc;
 }
 
-/* Takes all pending requests while there is room. */
+/* Takes all pending requests, but no more than a backlog of them. */
 static void take_requests(struct weir_exchange_listener *listener, struct weir_error *why)
 {
 	struct weir_cm_event event;
+	unsigned int i;
 
-	while (listener->nr_newcomers < NEWCOMERS_MAX &&
-	       weir_event_channel_get(listener->base.cm, &event) > 0)
+	for (i = 0; i < BACKLOG && weir_event_channel_get(listener->base.cm, &event) > 0; i++)
 		if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
 			take_request(listener, &event, why);
 }
@@ -253,9 +321,7 @@ static struct weir_exchange *serve_newcomers(struct weir_exchange_listener *list
 			i++;
 			continue;
 		}
-		listener->nr_newcomers--;
-		memmove(&listener->newcomers[i], &listener->newcomers[i + 1],
-			(listener->nr_newcomers - i) * sizeof(x));
+		remove_newcomer(listener, i);
 		if (!rc)
 			return x;
 		weir_exchange_close(x);

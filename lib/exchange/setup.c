@@ -97,6 +97,7 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	}
 	x->options = *options;
+	weir_list_init(&x->setup->newcomer.link);
 	x->fd = -1;
 	x->reads = WEIR_EXCHANGE_READS;
 	weir_slot_poll_init(&x->slot_poll, options->slots, options->percent_min);
@@ -277,8 +278,9 @@ int weir_exchange_take_offer(struct weir_exchange *x, const void *message, size_
 	struct wire_exchange_offer offer;
 	int rc;
 
-	if (!wire_handshake_decode(message, length, &said) && said.head.type == WIRE_REFUSAL)
-		return weir_handshake_refusal_explain(&said.refusal, error);
+	if (!wire_handshake_decode_as(message, length, WIRE_EXCHANGE_PROOF, &said) &&
+	    said.head.type == WIRE_REFUSAL)
+		return weir_handshake_refusal_explain(&said.refusal, WIRE_EXCHANGE_PROOF, error);
 	rc = wire_exchange_offer_decode(message, length, &offer);
 	return rc ? weir_error_set(error, rc, "%s offers no pool", x->info.peer) :
 		    accept_offer(x, &offer, error);

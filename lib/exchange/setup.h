@@ -4,6 +4,7 @@
 #define WEIR_LIB_EXCHANGE_SETUP_H
 
 #include "lib/exchange/exchange.h"
+#include "lib/conn/places.h"
 #include "lib/conn/proof.h"
 
 #define WEIR_EXCHANGE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE) /* once proven */
@@ -27,6 +28,8 @@ enum weir_exchange_accept_state {
  * @left: the peer has disconnected
  * @deadline_ns: of the next message
  * @status: the reason for a refusal
+ * @handshake: until the exchange is established; then NULL
+ * @newcomer: its place at the listener, until the peer has proven the key
  */
 struct weir_exchange_setup_state {
 	struct ibv_mr *mr;
@@ -35,7 +38,8 @@ struct weir_exchange_setup_state {
 	uint64_t deadline_ns;
 	enum weir_exchange_accept_state stage;
 	int status;
-	struct weir_handshake handshake;
+	struct weir_handshake *handshake;
+	struct weir_newcomer newcomer;
 	char in[WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN][WIRE_HANDSHAKE_MAX];
 	char out[WEIR_PROOF_SENDS + 1][WIRE_HANDSHAKE_MAX];
 };

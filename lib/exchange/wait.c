@@ -129,11 +129,18 @@ static void imm_round(struct weir_exchange *x, unsigned int want)
 		weir_exchange_post_marker(x);
 }
 
+/* A marker confirms our slots, and room may come with them. */
+static bool awaits_marker(const struct weir_exchange *x, unsigned int want)
+{
+	return want & WEIR_EXCHANGE_ROOM && x->acked < x->marked;
+}
+
 static void keep_looking(struct exchange_wait *a, uint64_t now_ns)
 {
 	struct weir_exchange *x = a->x;
 
-	if (x->slot_poll.is_reading || weir_exchange_has_requested_wake(x, a->want))
+	if (x->slot_poll.is_reading || awaits_marker(x, a->want) ||
+	    weir_exchange_has_requested_wake(x, a->want))
 		return;
 	if (!a->reads && !x->slot_poll.is_woken && !weir_exchange_needs_bitmap_read(x, a->want)) {
 		if (!a->has_requested)
@@ -164,7 +171,8 @@ static bool look_round(struct exchange_wait *a, uint64_t now_ns)
 	}
 	keep_looking(a, now_ns);
 	weir_exchange_completion_poll(x);
-	return weir_exchange_has_requested_wake(x, a->want) || look_is_long(x, now_ns);
+	return weir_exchange_has_requested_wake(x, a->want) || awaits_marker(x, a->want) ||
+	       look_is_long(x, now_ns);
 }
 
 /* The CQ is armed before the last poll, since earlier completions raise no event. */

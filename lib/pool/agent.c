@@ -131,7 +131,7 @@ static bool must_restart(struct weir_pool_agent *a)
 
 	if (a->map.id != a->pool_id) {
 		weir_log_line(&a->log, WEIR_LOG_ERROR,
-			      "left pool=%s: somebody has made another pool of this name",
+			      "left pool=%s id=W401: somebody has made another pool of this name",
 			      a->map.name);
 		return true;
 	}
@@ -154,7 +154,8 @@ static int rejoin(struct weir_pool_agent *a, bool *restarts, struct weir_error *
 	rc = join(a, error);
 	if (!rc)
 		weir_log_line(&a->log, WEIR_LOG_WARNING,
-			      "rejoined pool=%s: the lease was over; groups still use this memory",
+			      "rejoined pool=%s id=W402: the lease was over; groups still use "
+			      "this memory",
 			      a->map.name);
 	return rc;
 }
@@ -219,14 +220,16 @@ static void *run_agent(void *arg)
 			weir_log_line(
 				&a->log, WEIR_LOG_WARNING,
 				"out pool=%s incarnation=%016" PRIx64
-				": the pool has gone on without this memory; starting again, empty",
+				" id=W403: the pool has gone on without this memory; starting "
+				"again, empty",
 				a->map.name, a->self.incarnation);
 			a->on_restart(a->log.arg);
 			break;
 		}
 		if (rc && !a->is_silent)
-			weir_log_line(&a->log, WEIR_LOG_WARNING, "pool unreachable pool=%s: %s",
-				      a->map.name, error.text);
+			weir_log_line(&a->log, WEIR_LOG_WARNING,
+				      "pool unreachable pool=%s id=W404: %s", a->map.name,
+				      error.text);
 		else if (!rc && a->is_silent)
 			weir_log_line(&a->log, WEIR_LOG_INFO, "pool reachable pool=%s",
 				      a->map.name);
@@ -258,6 +261,9 @@ static int fill_self(struct weir_pool_donor *self, const struct weir_pool_agent_
 	}
 	self->bytes = options->bytes;
 	self->incarnation = options->incarnation;
+	self->has_identity = options->identity;
+	if (self->has_identity)
+		memcpy(self->identity, options->identity, sizeof(self->identity));
 	return 0;
 }
 

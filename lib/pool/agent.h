@@ -20,6 +20,7 @@ struct weir_pool_agent;
  * @domain: the donor's failure domain
  * @bytes: memory that it lends
  * @incarnation: number of the donor's memory
+ * @identity: the public key that the pool's clients must find at @address; NULL: they trust any
  * @on_restart: the pool has gone on without this incarnation. The donor must close and open again,
  *	so that its memory is another. Called once, from the agent's thread
  * @on_log: "EVENT[ KEY=VALUE...][: REASON]"
@@ -28,6 +29,7 @@ struct weir_pool_agent;
 struct weir_pool_agent_options {
 	const char *pool, *name, *address, *domain;
 	uint64_t bytes, incarnation;
+	const unsigned char *identity;
 	void (*on_restart)(void *arg);
 	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
 	void *arg;

@@ -526,6 +526,38 @@ uint64_t weir_pool_client_lease(const struct weir_pool_client *client)
 	return client->lease;
 }
 
+void weir_pool_client_read_claim(const struct weir_pool_client *client,
+				 struct weir_pool_claim *claim)
+{
+	*claim = (struct weir_pool_claim){ .lease = client->lease,
+					   .epoch = client->epoch,
+					   .claimed = client->claimed,
+					   .opened = client->opened,
+					   .lease_ms = client->lease_ms,
+					   .was_blank = client->was_blank };
+}
+
+int weir_pool_client_resume(struct weir_pool_client *client, const char *volume,
+			    const struct weir_pool_claim *claim, struct weir_error *error)
+{
+	if (client->lease || !claim->lease || !weir_pool_map_is_name(volume))
+		return weir_error_set(error, -EINVAL, "volume %s: no claim to go on with", volume);
+	client->rebuilds = client->serves = false;
+	client->lease = claim->lease;
+	client->epoch = claim->epoch;
+	client->claimed = claim->claimed;
+	client->opened = claim->opened;
+	client->lease_ms = claim->lease_ms;
+	client->was_blank = claim->was_blank;
+	memcpy(client->volume, volume, strlen(volume) + 1);
+	return 0;
+}
+
+void weir_pool_client_hand_over(struct weir_pool_client *client)
+{
+	client->lease = 0;
+}
+
 /* The lease is over. Nobody has changed the volume if nobody has opened it since. */
 static int renew_claim(struct weir_pool_client *client, struct weir_error *error)
 {

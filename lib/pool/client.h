@@ -151,6 +151,33 @@ bool weir_pool_client_was_blank(const struct weir_pool_client *client);
 uint64_t weir_pool_client_epoch(const struct weir_pool_client *client);
 uint64_t weir_pool_client_lease(const struct weir_pool_client *client);
 
+/**
+ * struct weir_pool_claim - a claim that a process hands to the next
+ * @lease: holds the claim
+ * @epoch, @claimed: versions of the claim's key, at first and now
+ * @opened: version of the volume's key since then
+ * @lease_ms: duration of the lease
+ * @was_blank: the volume had no data when it was opened
+ */
+struct weir_pool_claim {
+	uint64_t lease, epoch, claimed, opened;
+	uint32_t lease_ms, was_blank;
+};
+
+/* Reads the claim on the open volume. */
+void weir_pool_client_read_claim(const struct weir_pool_client *client,
+				 struct weir_pool_claim *claim);
+
+/*
+ * Goes on with a claim of another process, which has ended. Contacts nobody: a
+ * weir_pool_client_keep() tells whether it stands. Return: 0; -EINVAL.
+ */
+int weir_pool_client_resume(struct weir_pool_client *client, const char *volume,
+			    const struct weir_pool_claim *claim, struct weir_error *error);
+
+/* Forgets the claim, so that weir_pool_client_close() does not end it. */
+void weir_pool_client_hand_over(struct weir_pool_client *client);
+
 /*
  * Prolongs the claim on the open volume, or makes it again, if the lease is over and nobody has
  * opened the volume since. A donor that rebuilds makes none again. Return: 0; -ESTALE another

@@ -75,7 +75,8 @@ static int read_donor(struct codec *c, const struct weir_pool_key *key, const ch
 	donor->bytes = weir_pool_value_uint(value, "bytes");
 	donor->incarnation = weir_pool_value_hex(value, "incarnation");
 	if (!donor->incarnation || !weir_pool_value_name(value, "address", donor->address) ||
-	    !weir_pool_value_name(value, "domain", donor->domain))
+	    !weir_pool_value_name(value, "domain", donor->domain) ||
+	    !weir_pool_value_identity(value, "identity", donor->identity, &donor->has_identity))
 		return damaged(c, key->key);
 	return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,22 @@ bool weir_pool_value_name(struct json_object *value, const char *name,
 	return weir_pool_value_text(value, name, text) && weir_pool_map_is_name(text);
 }
 
+bool weir_pool_value_identity(struct json_object *value, const char *name,
+			      uint8_t identity[static WEIR_POOL_IDENTITY], bool *has)
+{
+	struct json_object *member;
+	const char *found, *end;
+	size_t length;
+
+	*has = json_object_object_get_ex(value, name, &member);
+	if (!*has)
+		return true;
+	found = json_object_is_type(member, json_type_string) ? json_object_get_string(member) : "";
+	return !sodium_hex2bin(identity, WEIR_POOL_IDENTITY, found, strlen(found), NULL, &length,
+			       &end) &&
+	       length == WEIR_POOL_IDENTITY && !*end;
+}
+
 static void add_uint(struct json_object *object, const char *name, uint64_t number)
 {
 	json_object_object_add(object, name, json_object_new_uint64(number));
@@ -89,12 +106,17 @@ char *weir_pool_codec_pool(const struct weir_pool_map *map)
 
 char *weir_pool_codec_donor(const struct weir_pool_donor *donor)
 {
+	char identity[2 * WEIR_POOL_IDENTITY + 1];
 	struct json_object *object = json_object_new_object();
 
 	add_text(object, "address", donor->address);
 	add_text(object, "domain", donor->domain);
 	add_uint(object, "bytes", donor->bytes);
 	add_hex(object, "incarnation", donor->incarnation);
+	if (donor->has_identity) {
+		sodium_bin2hex(identity, sizeof(identity), donor->identity, WEIR_POOL_IDENTITY);
+		add_text(object, "identity", identity);
+	}
 	return text_of(object);
 }
 

@@ -22,4 +22,12 @@ bool weir_pool_value_name(struct json_object *value, const char *name,
 bool weir_pool_value_text(struct json_object *value, const char *name,
 			  char text[static WEIR_POOL_NAME_MAX]);
 
+
+/*
+ * Of a key of WEIR_POOL_IDENTITY bytes in hexadecimal. Return: whether it is there, in @has, or is
+ * absent; false: it is damaged.
+ */
+bool weir_pool_value_identity(struct json_object *value, const char *name,
+			      uint8_t identity[static WEIR_POOL_IDENTITY], bool *has);
+
 #endif

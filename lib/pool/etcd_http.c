@@ -5,16 +5,15 @@
  */
 #include "lib/pool/etcd_http.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <json-c/json.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/http/http.h"
 
 #define SERVERS_MAX 16
 #define CONNECT_MS 1000L
@@ -58,13 +57,6 @@ struct weir_pool_etcd_http {
 	} body;
 	bool is_watch, has_event;
 };
-
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-
-static void init_curl(void)
-{
-	curl_global_init(CURL_GLOBAL_DEFAULT);
-}
 
 static int add_server(struct weir_pool_etcd_http *http, const char *name, const char *scheme)
 {
@@ -150,8 +142,7 @@ int weir_pool_etcd_http_open(const char *servers, struct weir_pool_etcd_http **o
 
 	if (!http)
 		return weir_error_set(error, -ENOMEM, "out of memory");
-	pthread_once(&curl_once, init_curl);
-	http->curl = curl_easy_init();
+	http->curl = weir_http_handle();
 	http->list = strdup(servers);
 	rc = http->curl && http->list ? add_servers(http, servers) : -ENOMEM;
 	if (!rc)
@@ -218,9 +209,6 @@ static CURLcode post(struct weir_pool_etcd_http *http, const char *path, const c
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
-	/* curl's timeouts would use SIGALRM, which belongs to the program. */
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	rc = curl_easy_perform(curl);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
 	curl_slist_free_all(headers);
@@ -313,14 +301,16 @@ static int error_of_reply(const struct weir_pool_etcd_http *http, struct json_ob
 	return weir_error_set(error, -EPROTO, "etcd at %s: %s", http->list, message);
 }
 
-/* Asks one server. */
+/* Asks one server. @reply: receives the answer; NULL: an event of a watch, or an error. */
 static int ask(struct weir_pool_etcd_http *http, const char *path, const char *text,
 	       long timeout_ms, struct json_object **reply, struct weir_error *error)
 {
 	char why[CURL_ERROR_SIZE];
 	CURLcode rc = post(http, path, text, timeout_ms, why);
+	struct json_object *answer;
 	int status;
 
+	*reply = NULL;
 	if (http->is_watch && http->has_event)
 		return 0;
 	/* The server confirms a watch at once; but a very short wait may end before that. */
@@ -330,15 +320,17 @@ static int ask(struct weir_pool_etcd_http *http, const char *path, const char *t
 	if (rc)
 		return weir_error_set(error, -EHOSTUNREACH, "etcd at %s does not answer (%s)",
 				      http->list, why);
-	*reply = parse_body(http);
-	if (!*reply || !json_object_is_type(*reply, json_type_object)) {
-		json_object_put(*reply);
+	answer = parse_body(http);
+	if (!answer || !json_object_is_type(answer, json_type_object)) {
+		json_object_put(answer);
 		return weir_error_set(error, -EPROTO, "%s: not the gateway of an etcd",
 				      http->server[http->current]);
 	}
-	status = error_of_reply(http, *reply, error);
+	status = error_of_reply(http, answer, error);
 	if (status)
-		json_object_put(*reply);
+		json_object_put(answer);
+	else
+		*reply = answer;
 	return status;
 }
 
@@ -410,13 +402,13 @@ int weir_pool_etcd_http_watch(struct weir_pool_etcd_http *http, struct json_obje
 			      unsigned int timeout_ms, struct weir_error *error)
 {
 	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
-	struct json_object *reply = NULL;
+	struct json_object *reply = NULL; /* without an answer, nobody sets it */
 	int rc;
 
 	http->is_watch = true;
 	rc = ask_as_user(http, "/v3/watch", text, timeout_ms ? (long)timeout_ms : 1, &reply,
 			 error);
 	json_object_put(request);
-	json_object_put(rc ? NULL : reply);
+	json_object_put(reply);
 	return rc;
 }

@@ -7,7 +7,6 @@
 #include "lib/pool/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <libgen.h>
@@ -16,13 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/pool/lock_file.h"
 
 static struct weir_pool_file *file_of(struct weir_pool_store *store)
 {
@@ -38,33 +37,13 @@ static uint64_t boot_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / WEIR_NS_PER_MS;
 }
 
-/* Return: a descriptor that holds the lock until it is closed, or an error. */
-static int lock(const struct weir_pool_file *file, struct weir_error *error)
-{
-	char path[PATH_MAX + 8];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s.lock", file->path);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return weir_error_set(error, errno == EACCES ? -EPERM : -EIO, "%s: %s", path,
-				      strerror(errno));
-	while (flock(fd, LOCK_EX)) {
-		if (errno == EINTR)
-			continue;
-		close(fd);
-		return weir_error_set(error, -EIO, "%s: cannot lock: %s", path, strerror(errno));
-	}
-	return fd;
-}
-
 /* Reads the file under the lock, without the keys of ended leases. */
 static int load_locked(struct weir_pool_file *file, struct weir_pool_image *image, int *fd,
 		       struct weir_error *error)
 {
 	int rc;
 
-	*fd = lock(file, error);
+	*fd = weir_lock_file_take(file->path, 0666, error);
 	if (*fd < 0)
 		return *fd;
 	rc = weir_pool_image_load(file, image, error);

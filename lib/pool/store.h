@@ -18,6 +18,7 @@
  *	-EPERM         the user has no right to do so;
  *	-ENOSPC        the store is full: reads still work;
  *	-EPROTO        the store holds or answers something else;
+ *	-EINTR         a signal came during a wait for another process: nothing has changed;
  *	-ENOMEM.
  *
  * Context of all: any thread, one at a time for each store. All may block, for a few seconds.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "lib/base/clock.h"
+#include "lib/volume/coded/coded.h"
 #include "lib/volume/maintain.h"
 #include "lib/volume/request.h"
 #include "lib/volume/resync.h"
@@ -13,7 +14,10 @@ static bool maintain(struct weir_volume *v)
 	weir_volume_lock(v);
 	weir_volume_pieces_resume(v, v->status); /* some may give up now */
 	any_waits = !weir_list_is_empty(&v->memory_waiters);
-	weir_volume_resync_start(v);
+	if (v->coded)
+		weir_volume_coded_repair_start(v);
+	else
+		weir_volume_resync_start(v);
 	weir_volume_unlock(v);
 	return any_waits;
 }

@@ -46,7 +46,7 @@ int weir_volume_memory_lay_out(struct weir_volume *v)
 			       (uint8_t)v->nr_targets, (uint8_t)v->options.copies);
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; !v->coded && i < count; i++) {
 		v->extents[i].sum = calloc(v->core.pages, sizeof(uint32_t));
 		if (!v->extents[i].sum)
 			return -ENOMEM;

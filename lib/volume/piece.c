@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/volume/checksum.h"
+#include "lib/volume/coded/coded.h"
 #include "lib/volume/request.h"
 #include "lib/volume/resync.h"
 
@@ -18,13 +19,13 @@
 #define RETRY_NS WEIR_VOLUME_RETRY_NS
 #define BLANK 1 /* zeroes by definition: no donor is asked */
 
-static void subio_ended(struct weir_volume_piece *piece)
+void weir_volume_piece_op_ended(struct weir_volume_piece *piece)
 {
 	if (!__atomic_sub_fetch(&piece->subios, 1, __ATOMIC_SEQ_CST))
 		weir_volume_push(piece->request->volume, &piece->event);
 }
 
-static void subio_failed(struct weir_volume_piece *piece, uint8_t slot, int status)
+void weir_volume_piece_op_failed(struct weir_volume_piece *piece, uint8_t slot, int status)
 {
 	__atomic_store_n(&piece->subio[slot].status, status, __ATOMIC_RELAXED);
 	__atomic_store_n(&piece->status, status, __ATOMIC_RELAXED);
@@ -36,14 +37,46 @@ static void subio_done(void *arg, int status)
 	struct weir_volume_subio *subio = arg;
 	struct weir_volume_piece *piece = subio->piece;
 
+	weir_span_end(subio->span, status);
 	if (status)
-		subio_failed(piece, subio->slot, status);
-	subio_ended(piece);
+		weir_volume_piece_op_failed(piece, subio->slot, status);
+	weir_volume_piece_op_ended(piece);
 }
 
-/* Lists the memory of pages of the piece. Return: the length of the list. */
-static unsigned int fill_iov(const struct weir_volume_piece *piece, uint32_t at, uint32_t count,
-			     struct weir_iov *iov)
+/* Which donor is slow shows in the spans of a request's operations. */
+static struct weir_span *begin_span(const struct weir_volume_piece *piece, uint8_t slot,
+				    bool is_write, uint64_t offset, uint64_t bytes)
+{
+	const struct weir_volume *v = piece->request->volume;
+	const struct weir_extent *extent = &v->core.extent[piece->extent];
+	struct weir_span *span = weir_span_part(piece->request->span,
+						is_write ? "copy write" : "copy read",
+						WEIR_SPAN_CLIENT);
+	uint8_t donor;
+
+	if (!span)
+		return NULL;
+	donor = extent->replica[slot].donor;
+	if (donor < v->nr_targets && v->targets[donor].address)
+		weir_span_text(span, "server.address", v->targets[donor].address);
+	weir_span_number(span, "weir.extent", piece->extent);
+	weir_span_number(span, "weir.slot", slot);
+	weir_span_number(span, "weir.offset", offset);
+	weir_span_number(span, "weir.bytes", bytes);
+	return span;
+}
+
+static uint64_t bytes_of(const struct weir_iov *iov, unsigned int n)
+{
+	uint64_t bytes = 0;
+
+	while (n--)
+		bytes += iov[n].length;
+	return bytes;
+}
+
+unsigned int weir_volume_piece_fill_iov(const struct weir_volume_piece *piece, uint32_t at,
+					uint32_t count, struct weir_iov *iov)
 {
 	unsigned int n = 0;
 
@@ -58,25 +91,43 @@ static unsigned int fill_iov(const struct weir_volume_piece *piece, uint32_t at,
 	return n;
 }
 
-static int push_subio(struct weir_volume_piece *piece, uint8_t slot, bool is_write, uint32_t at,
-		      uint32_t count)
+void weir_volume_piece_begin_ops(struct weir_volume_piece *piece, uint16_t slots)
+{
+	__atomic_store_n(&piece->subios, 1, __ATOMIC_SEQ_CST);
+	__atomic_and_fetch(&piece->failed, (uint32_t)~slots, __ATOMIC_SEQ_CST);
+}
+
+int weir_volume_piece_push(struct weir_volume_piece *piece, uint8_t slot, bool is_write,
+			   uint64_t offset, const struct weir_iov *iov, unsigned int n)
 {
 	struct weir_volume *v = piece->request->volume;
 	struct weir_region *region = *weir_volume_region(v, piece->extent, slot);
 	struct weir_completion completion = { .done = subio_done, .arg = &piece->subio[slot] };
-	uint64_t offset = (uint64_t)(piece->page + at) * WEIR_VOLUME_PAGE_BYTES;
-	struct weir_iov iov[IOV_MAX_PIECE];
-	unsigned int n = fill_iov(piece, at, count, iov);
+	struct weir_span *span;
 	int rc;
 
 	if (!region)
 		return -ENOTCONN; /* its session is being replaced */
 	__atomic_add_fetch(&piece->subios, 1, __ATOMIC_SEQ_CST);
+	span = begin_span(piece, slot, is_write, offset, bytes_of(iov, n));
+	piece->subio[slot].span = span;
 	rc = is_write ? weir_write_async(region, offset, iov, n, &completion, NULL) :
 			weir_read_async(region, offset, iov, n, &completion, NULL);
-	if (rc)
+	if (rc) {
+		weir_span_end(span, rc);
 		__atomic_sub_fetch(&piece->subios, 1, __ATOMIC_SEQ_CST);
+	}
 	return rc;
+}
+
+static int push_subio(struct weir_volume_piece *piece, uint8_t slot, bool is_write, uint32_t at,
+		      uint32_t count)
+{
+	uint64_t offset = (uint64_t)(piece->page + at) * WEIR_VOLUME_PAGE_BYTES;
+	struct weir_iov iov[IOV_MAX_PIECE];
+	unsigned int n = weir_volume_piece_fill_iov(piece, at, count, iov);
+
+	return weir_volume_piece_push(piece, slot, is_write, offset, iov, n);
 }
 
 /* Such a failure is this process's, and says nothing about the donor. */
@@ -97,8 +148,7 @@ static bool is_blank(const struct weir_volume_piece *piece, uint32_t page)
 	       weir_extents_is_blank(&v->core, piece->extent, page, piece->count);
 }
 
-/* Whether the copies are equal. If not, they are made equal before others. */
-static bool is_usable(const struct weir_volume_piece *piece)
+bool weir_volume_piece_is_usable(const struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
 	bool is_equal = v->layout->is_equal(v, piece->extent);
@@ -117,7 +167,7 @@ static int push_read(struct weir_volume_piece *piece)
 
 	if (is_blank(piece, page))
 		return BLANK;
-	if (!is_usable(piece))
+	if (!weir_volume_piece_is_usable(piece))
 		return -EIO;
 	while (!weir_extents_read(&v->core, piece->extent, piece->tried, &piece->slot)) {
 		weir_extents_expect(&v->core, piece->extent, page, piece->count,
@@ -137,31 +187,29 @@ static int push_read(struct weir_volume_piece *piece)
 }
 
 /* Pushes the write to copies. One more operation counts, until the caller has ended it. */
-static void push_to(struct weir_volume_piece *piece, uint8_t slots)
+static void push_to(struct weir_volume_piece *piece, uint16_t slots)
 {
-	__atomic_store_n(&piece->subios, 1, __ATOMIC_SEQ_CST);
-	__atomic_and_fetch(&piece->failed, (uint32_t)~slots, __ATOMIC_SEQ_CST);
+	weir_volume_piece_begin_ops(piece, slots);
 	for (uint8_t slot = 0; slot < WEIR_EXTENTS_SLOTS_MAX; slot++) {
 		int rc = slots >> slot & 1 ? push_subio(piece, slot, true, 0, piece->pages) : 0;
 
 		if (rc)
-			subio_failed(piece, slot, rc);
+			weir_volume_piece_op_failed(piece, slot, rc);
 	}
 }
 
-static bool is_own_failure_at(const struct weir_volume_piece *piece, uint8_t slot)
+bool weir_volume_piece_is_own_failure(const struct weir_volume_piece *piece, uint8_t slot)
 {
 	return __atomic_load_n(&piece->failed, __ATOMIC_SEQ_CST) >> slot & 1 &&
 	       is_own_failure(__atomic_load_n(&piece->subio[slot].status, __ATOMIC_RELAXED));
 }
 
-/* Whether no copy got the write, for want of this process's memory. */
-static bool is_nowhere(const struct weir_volume_piece *piece, uint8_t slots)
+bool weir_volume_piece_is_nowhere(const struct weir_volume_piece *piece, uint16_t slots)
 {
 	bool is_own = true;
 
 	for (uint8_t slot = 0; slot < WEIR_EXTENTS_SLOTS_MAX; slot++)
-		is_own &= !(slots >> slot & 1) || is_own_failure_at(piece, slot);
+		is_own &= !(slots >> slot & 1) || weir_volume_piece_is_own_failure(piece, slot);
 	return is_own;
 }
 
@@ -178,16 +226,18 @@ static int push_write(struct weir_volume_piece *piece)
 	if (!slots)
 		return -EIO;
 	for (uint32_t i = 0; i < piece->pages; i++)
-		piece->sums[i] =
-			weir_volume_checksum(weir_volume_page_of(piece->request, piece->first + i));
+		piece->sums[i] = weir_volume_checksum(
+			&v->checksum_key,
+			weir_volume_page_number(v, piece->extent, piece->page + i),
+			weir_volume_page_of(piece->request, piece->first + i));
 	piece->failed = 0;
 	push_to(piece, slots);
-	if (is_nowhere(piece, slots))
+	if (weir_volume_piece_is_nowhere(piece, slots))
 		return -ENOMEM;
 	weir_extents_write(&v->core, &piece->write, piece->extent, piece->page, piece->pages,
 			   piece->sums);
 	piece->is_writing = true;
-	subio_ended(piece);
+	weir_volume_piece_op_ended(piece);
 	return 0;
 }
 
@@ -199,7 +249,8 @@ static int provide_memory(const struct weir_volume_piece *piece)
 	int rc;
 
 	if (v->layout->is_mapped) {
-		if (is_usable(piece) && weir_extents_count_valid(&v->core, extent))
+		if (weir_volume_piece_is_usable(piece) &&
+		    weir_extents_count_valid(&v->core, extent))
 			return 0;
 		return v->layout->may_come(v, extent) ? -EAGAIN : -EIO;
 	}
@@ -216,7 +267,7 @@ static int provide_memory(const struct weir_volume_piece *piece)
 	return rc;
 }
 
-static void wait_for(struct weir_volume_piece *piece, enum weir_volume_wait what)
+void weir_volume_piece_wait(struct weir_volume_piece *piece, enum weir_volume_wait what)
 {
 	struct weir_volume *v = piece->request->volume;
 
@@ -225,7 +276,7 @@ static void wait_for(struct weir_volume_piece *piece, enum weir_volume_wait what
 }
 
 /* A mapped volume waits for as long as its pool does. */
-static void wait_for_memory(struct weir_volume_piece *piece)
+void weir_volume_piece_wait_for_memory(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
 
@@ -233,13 +284,12 @@ static void wait_for_memory(struct weir_volume_piece *piece)
 		piece->give_up_ns = v->layout->is_mapped ?
 					    UINT64_MAX :
 					    weir_after_ns(weir_now_ns(), v->options.timeout_ns);
-	wait_for(piece, WEIR_VOLUME_WAIT_START);
-	if (is_usable(piece))
+	weir_volume_piece_wait(piece, WEIR_VOLUME_WAIT_START);
+	if (weir_volume_piece_is_usable(piece))
 		weir_volume_kick(v);
 }
 
-/* Why no piece may start; 0: it may. */
-static int refusal(const struct weir_volume *v)
+int weir_volume_piece_refusal(const struct weir_volume *v)
 {
 	return weir_volume_is_closing(v) ? -ECANCELED : v->status;
 }
@@ -252,11 +302,11 @@ static int start_write(struct weir_volume_piece *piece)
 
 	if (rc != -EAGAIN)
 		return rc ? rc : push_write(piece);
-	if (refusal(v))
-		return refusal(v);
+	if (weir_volume_piece_refusal(v))
+		return weir_volume_piece_refusal(v);
 	if (piece->give_up_ns && weir_now_ns() >= piece->give_up_ns)
 		return -ENOSPC;
-	wait_for_memory(piece);
+	weir_volume_piece_wait_for_memory(piece);
 	return 0;
 }
 
@@ -310,7 +360,7 @@ static void clear_pages(const struct weir_volume_piece *piece)
 
 static void take_step(struct weir_volume_piece *piece);
 
-static void end_piece(struct weir_volume_piece *piece, int status)
+void weir_volume_piece_end(struct weir_volume_piece *piece, int status)
 {
 	if (!status && piece->request->op == WEIR_VOLUME_READ)
 		copy_edges_out(piece);
@@ -324,7 +374,7 @@ static void read_succeeded(struct weir_volume_piece *piece)
 
 	piece->tried = 0;
 	if (r->op == WEIR_VOLUME_READ) {
-		end_piece(piece, 0);
+		weir_volume_piece_end(piece, 0);
 		return;
 	}
 	merge_edge(r, piece->first + piece->at);
@@ -337,23 +387,34 @@ static bool may_read_later(const struct weir_volume_piece *piece, int rc)
 {
 	struct weir_volume *v = piece->request->volume;
 
-	return v->layout->is_mapped && rc != -ENOMEM && !piece->is_wrong && !refusal(v) &&
-	       v->layout->may_come(v, piece->extent);
+	return v->layout->is_mapped && rc != -ENOMEM && !piece->is_wrong &&
+	       !weir_volume_piece_refusal(v) && v->layout->may_come(v, piece->extent);
 }
 
-/*
- * Wrong bytes may be those of a client that has the volume now: then this one ends with -ESTALE.
- * Return: 0: the piece waits; or an errno.
- */
-static int prove(struct weir_volume_piece *piece)
+int weir_volume_piece_prove(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
 
-	if (refusal(v) || v->layout->is_certain(v, piece->doubt_ns))
-		return refusal(v) ? refusal(v) : -EIO;
-	wait_for(piece, WEIR_VOLUME_WAIT_PROOF);
+	if (weir_volume_piece_refusal(v) || v->layout->is_certain(v, piece->doubt_ns))
+		return weir_volume_piece_refusal(v) ? weir_volume_piece_refusal(v) : -EIO;
+	weir_volume_piece_wait(piece, WEIR_VOLUME_WAIT_PROOF);
 	weir_volume_kick(v);
 	return 0;
+}
+
+bool weir_volume_piece_read_later(struct weir_volume_piece *piece, int rc)
+{
+	bool is_soon;
+
+	if (!may_read_later(piece, rc))
+		return false;
+	is_soon = !weir_volume_piece_is_usable(piece); /* the resync resumes it */
+	piece->tried = 0;
+	piece->retry_ns = is_soon ? 0 : weir_now_ns() + RETRY_NS;
+	weir_volume_piece_wait(piece, WEIR_VOLUME_WAIT_READ);
+	if (!is_soon)
+		weir_volume_kick(piece->request->volume);
+	return true;
 }
 
 static void try_read(struct weir_volume_piece *piece)
@@ -361,25 +422,17 @@ static void try_read(struct weir_volume_piece *piece)
 	struct weir_volume *v = piece->request->volume;
 	int rc = v->status ? v->status : push_read(piece);
 
-	if (rc < 0 && may_read_later(piece, rc)) {
-		bool is_soon = !is_usable(piece); /* the resync resumes it */
-
-		piece->tried = 0;
-		piece->retry_ns = is_soon ? 0 : weir_now_ns() + RETRY_NS;
-		wait_for(piece, WEIR_VOLUME_WAIT_READ);
-		if (!is_soon)
-			weir_volume_kick(v);
+	if (rc < 0 && weir_volume_piece_read_later(piece, rc))
 		return;
-	}
 	if (rc < 0 && piece->is_wrong && !v->status)
-		rc = prove(piece);
+		rc = weir_volume_piece_prove(piece);
 	if (rc == BLANK && piece->request->op == WEIR_VOLUME_DISCARD) {
-		end_piece(piece, 0); /* an edge of zeroes stays */
+		weir_volume_piece_end(piece, 0); /* an edge of zeroes stays */
 	} else if (rc == BLANK) {
 		clear_pages(piece);
 		read_succeeded(piece);
 	} else if (rc) {
-		end_piece(piece, rc);
+		weir_volume_piece_end(piece, rc);
 	}
 }
 
@@ -406,12 +459,12 @@ static void move_pages(struct weir_volume_piece *piece)
 	if (piece->request->op == WEIR_VOLUME_DISCARD && !v->layout->is_mapped &&
 	    !weir_volume_is_edge(piece->request, piece->first)) {
 		weir_extents_discard(&v->core, piece->extent, piece->page, piece->pages, false);
-		end_piece(piece, 0);
+		weir_volume_piece_end(piece, 0);
 		return;
 	}
 	rc = start_write(piece);
 	if (rc)
-		end_piece(piece, rc);
+		weir_volume_piece_end(piece, rc);
 }
 
 static void take_step(struct weir_volume_piece *piece)
@@ -439,6 +492,10 @@ void weir_volume_piece_begin(struct weir_volume_piece *piece)
 	piece->subios = 0;
 	piece->is_writing = false;
 	piece->retry_ns = 0;
+	if (piece->request->volume->coded) {
+		weir_volume_coded_piece_begin(piece);
+		return;
+	}
 	piece->step = piece->request->op == WEIR_VOLUME_READ ? WEIR_VOLUME_MOVE :
 							       WEIR_VOLUME_FETCH_FIRST;
 	take_step(piece);
@@ -446,12 +503,23 @@ void weir_volume_piece_begin(struct weir_volume_piece *piece)
 
 static bool is_as_expected(const struct weir_volume_piece *piece)
 {
+	const struct weir_volume *v = piece->request->volume;
 	bool is_right = true;
 
 	for (uint32_t i = piece->at; i < piece->at + piece->count; i++)
 		is_right &= weir_volume_checksum_accept(
+			&v->checksum_key,
+			weir_volume_page_number(v, piece->extent, piece->page + i),
 			weir_volume_page_of(piece->request, piece->first + i), piece->sums[i]);
 	return is_right;
+}
+
+void weir_volume_piece_note_mismatch(struct weir_volume_piece *piece)
+{
+	piece->request->volume->mismatches++;
+	piece->is_wrong = true;
+	piece->doubt_ns = weir_now_ns();
+	piece->status = -EIO;
 }
 
 static void read_ended(struct weir_volume_piece *piece)
@@ -464,15 +532,14 @@ static void read_ended(struct weir_volume_piece *piece)
 		read_succeeded(piece);
 		return;
 	}
-	if (is_wrong) {
-		v->mismatches++;
-		piece->is_wrong = true;
-		piece->doubt_ns = weir_now_ns();
-		piece->status = -EIO;
-		weir_extents_distrust(&v->core, piece->extent, piece->slot);
-	}
 	v->failovers++;
-	v->layout->suspect(v, piece->extent, piece->slot);
+	if (is_wrong) {
+		weir_volume_piece_note_mismatch(piece);
+		weir_extents_distrust(&v->core, piece->extent, piece->slot, piece->page + piece->at,
+				      piece->count);
+	} else {
+		v->layout->suspect(v, piece->extent, piece->slot);
+	}
 	piece->tried |= (uint8_t)(1u << piece->slot);
 	weir_volume_kick(v);
 	try_read(piece);
@@ -492,63 +559,86 @@ static void end_write(struct weir_volume_piece *piece, int status)
 	weir_volume_resync_write_ended(v);
 	if (!status && rc)
 		status = piece->status ? piece->status : rc;
-	end_piece(piece, status);
+	weir_volume_piece_end(piece, status);
 }
 
 /* The copies among the failed at which the write has this fate. */
-static uint8_t slots_of_fate(const struct weir_volume_piece *piece, enum weir_volume_fate fate)
+static uint16_t slots_of_fate(const struct weir_volume_piece *piece, enum weir_volume_fate fate)
 {
 	struct weir_volume *v = piece->request->volume;
-	uint8_t slots = 0;
+	uint16_t slots = 0;
 
 	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
-		enum weir_volume_fate now = is_own_failure_at(piece, slot) ?
-						    WEIR_VOLUME_MAY_RETRY :
-						    v->layout->fate_of_copy(v, piece->extent, slot);
+		enum weir_volume_fate now =
+			weir_volume_piece_is_own_failure(piece, slot) ?
+				WEIR_VOLUME_MAY_RETRY :
+				v->layout->fate_of_copy(v, piece->extent, slot);
 
 		if (piece->failed >> slot & 1)
-			slots |= (uint8_t)((now == fate) << slot);
+			slots |= (uint16_t)((now == fate) << slot);
 	}
 	return slots;
 }
 
-/*
- * A write that failed somewhere ends once each such copy is out, and so is never read. Until then
- * it is tried again where that has a chance. Own memory may have come when others have ended.
- */
+enum weir_volume_settled weir_volume_piece_settle(struct weir_volume_piece *piece,
+						  uint16_t *retry)
+{
+	*retry = slots_of_fate(piece, WEIR_VOLUME_MAY_RETRY);
+	if (!(*retry | slots_of_fate(piece, WEIR_VOLUME_MUST_WAIT)))
+		return WEIR_VOLUME_SETTLED;
+	if (weir_volume_piece_refusal(piece->request->volume))
+		return WEIR_VOLUME_REFUSED;
+	if (*retry && weir_now_ns() >= piece->retry_ns) {
+		piece->retry_ns = weir_now_ns() + RETRY_NS;
+		return WEIR_VOLUME_RETRY;
+	}
+	weir_volume_piece_wait(piece, WEIR_VOLUME_WAIT_FATE);
+	return WEIR_VOLUME_WAITS;
+}
+
 static void settle_write(struct weir_volume_piece *piece)
 {
-	struct weir_volume *v = piece->request->volume;
-	uint8_t retry = slots_of_fate(piece, WEIR_VOLUME_MAY_RETRY);
-	bool is_known = !(retry | slots_of_fate(piece, WEIR_VOLUME_MUST_WAIT));
+	uint16_t retry;
 
-	if (is_known || refusal(v)) {
-		end_write(piece, is_known ? 0 : refusal(v));
-	} else if (retry && weir_now_ns() >= piece->retry_ns) {
-		piece->retry_ns = weir_now_ns() + RETRY_NS;
+	switch (weir_volume_piece_settle(piece, &retry)) {
+	case WEIR_VOLUME_SETTLED:
+		end_write(piece, 0);
+		break;
+	case WEIR_VOLUME_REFUSED:
+		end_write(piece, weir_volume_piece_refusal(piece->request->volume));
+		break;
+	case WEIR_VOLUME_RETRY:
 		push_to(piece, retry);
-		subio_ended(piece);
-	} else {
-		wait_for(piece, WEIR_VOLUME_WAIT_FATE);
+		weir_volume_piece_op_ended(piece);
+		break;
+	case WEIR_VOLUME_WAITS:
+		break;
 	}
 }
 
-static void write_ended(struct weir_volume_piece *piece)
+void weir_volume_piece_suspect(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
 
 	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
-		if (piece->failed >> slot & 1 && !is_own_failure_at(piece, slot))
+		if (piece->failed >> slot & 1 && !weir_volume_piece_is_own_failure(piece, slot))
 			v->layout->suspect(v, piece->extent, slot);
 	}
 	if (piece->failed)
 		weir_volume_kick(v);
+}
+
+static void write_ended(struct weir_volume_piece *piece)
+{
+	weir_volume_piece_suspect(piece);
 	settle_write(piece);
 }
 
 void weir_volume_piece_continue(struct weir_volume_piece *piece)
 {
-	if (piece->is_writing)
+	if (piece->request->volume->coded)
+		weir_volume_coded_piece_continue(piece);
+	else if (piece->is_writing)
 		write_ended(piece);
 	else
 		read_ended(piece);
@@ -558,20 +648,24 @@ static void resume(struct weir_volume_piece *piece, bool cancel)
 {
 	int rc = 0;
 
+	if (piece->request->volume->coded) {
+		weir_volume_coded_piece_resume(piece, cancel);
+		return;
+	}
 	if (piece->wait == WEIR_VOLUME_WAIT_FATE)
 		settle_write(piece); /* which sees that the volume is closing */
 	else if (cancel)
-		rc = refusal(piece->request->volume);
+		rc = weir_volume_piece_refusal(piece->request->volume);
 	else if (piece->wait == WEIR_VOLUME_WAIT_PROOF)
-		rc = prove(piece);
+		rc = weir_volume_piece_prove(piece);
 	else if (piece->wait == WEIR_VOLUME_WAIT_START)
 		rc = start_write(piece);
 	else if (piece->retry_ns > weir_now_ns())
-		wait_for(piece, WEIR_VOLUME_WAIT_READ);
+		weir_volume_piece_wait(piece, WEIR_VOLUME_WAIT_READ);
 	else
 		try_read(piece);
 	if (rc)
-		end_piece(piece, rc);
+		weir_volume_piece_end(piece, rc);
 }
 
 void weir_volume_pieces_resume(struct weir_volume *v, bool cancel)

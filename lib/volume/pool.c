@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/volume/coded/coded.h"
 #include "lib/volume/memory.h"
 #include "lib/volume/pool.h"
 #include "lib/volume/rebuild.h"
@@ -14,13 +15,6 @@
 
 #define LOOK_NS (100 * WEIR_NS_PER_MS)
 #define WIDTH_MAX 8u /* extents that a long transfer uses at once */
-
-bool weir_volume_pool_is_of(const struct weir_volume *v, const struct weir_volume_target *target,
-			    const struct weir_pool_member *m)
-{
-	return target->address && target->incarnation == m->incarnation &&
-	       !strcmp(target->id, v->pool->map->donor[m->donor].id);
-}
 
 /* Whether the donor of a target is registered. */
 static bool is_registered(const struct weir_volume *v, const struct weir_volume_target *target)
@@ -57,6 +51,9 @@ static void add_target(struct weir_volume *v, const struct weir_pool_donor *dono
 	target->address = address;
 	memcpy(target->id, donor->id, sizeof(target->id));
 	target->incarnation = donor->incarnation;
+	target->has_identity = donor->has_identity;
+	memcpy(target->identity, donor->identity, sizeof(target->identity));
+	target->has_new_key = false; /* @target->thread is not connecting */
 	target->connect_status = 0;
 	target->is_failed = target->is_reported = false;
 	target->since_ns = weir_now_ns();
@@ -261,7 +258,11 @@ static bool may_come(struct weir_volume *v, uint32_t extent)
 {
 	const struct weir_pool_group *group = &v->pool->map->group[v->pool->group[extent]];
 
-	return weir_extents_count_valid(&v->core, extent) || !weir_pool_group_is_lost(group);
+	bool is_readable = v->coded ? weir_coded_is_enough(&v->coded->layout, &v->core, extent,
+							   UINT16_MAX) :
+				      weir_extents_count_valid(&v->core, extent);
+
+	return is_readable || !weir_pool_group_is_lost(group);
 }
 
 static void suspect(struct weir_volume *v, uint32_t extent, uint8_t slot)
@@ -332,28 +333,65 @@ static int claim(struct weir_volume *v, struct weir_error *error)
 	p->lease = weir_pool_client_lease(p->client);
 	p->epoch = weir_pool_client_epoch(p->client);
 	p->claimed = weir_pool_client_claimed(p->client);
-	p->was_blank = weir_pool_client_was_blank(p->client);
+	p->members.is_blank = weir_pool_client_was_blank(p->client);
 	p->shown = 100;
 	p->shown_ns = weir_now_ns();
 	*p->map = *p->scratch;
 	return 0;
 }
 
-/* The same at each opening: it depends on the volume and the size of the table only. */
-static struct weir_stripe choose_stripe(const struct weir_pool_map *map,
-					const struct weir_pool_volume *volume)
+static uint32_t choose_width(const struct weir_pool_map *map, const struct weir_pool_volume *volume,
+			     uint32_t extent_pages)
 {
-	uint64_t extents = (volume->bytes + volume->extent_bytes - 1) / volume->extent_bytes;
-	uint32_t pages = (uint32_t)(volume->extent_bytes / WEIR_VOLUME_PAGE_BYTES);
 	uint32_t width = weir_pool_map_table(map, volume->scheme)->count;
+	uint64_t bytes = (uint64_t)extent_pages * WEIR_VOLUME_PAGE_BYTES;
+	uint64_t extents = (volume->bytes + bytes - 1) / bytes;
 
-	if (width > WIDTH_MAX)
-		width = WIDTH_MAX;
-	return (struct weir_stripe){
-		.unit = pages < WEIR_VOLUME_UNIT_PAGES ? pages : WEIR_VOLUME_UNIT_PAGES,
-		.width = extents < width ? (uint32_t)extents : width,
-		.extent = pages,
-	};
+	width = width < WIDTH_MAX ? width : WIDTH_MAX;
+	return extents < width ? (uint32_t)extents : width;
+}
+
+void weir_volume_pool_stripe(const struct weir_pool_map *map, const struct weir_pool_volume *volume,
+			     struct weir_stripe *stripe)
+{
+	stripe->extent = (uint32_t)(volume->extent_bytes / WEIR_VOLUME_PAGE_BYTES);
+	stripe->unit = stripe->extent < WEIR_VOLUME_UNIT_PAGES ? stripe->extent :
+								 WEIR_VOLUME_UNIT_PAGES;
+	stripe->width = choose_width(map, volume, stripe->extent);
+}
+
+static int choose_stripe(struct weir_volume *v, const struct weir_pool_volume *volume)
+{
+	const struct weir_volume_pool *p = v->pool;
+	int rc;
+
+	weir_volume_pool_stripe(p->map, volume, &v->stripe);
+	if (volume->scheme.data == 1)
+		return 0;
+	rc = weir_volume_coded_init(v, volume->scheme.data, volume->scheme.spare,
+				    volume->extent_bytes, volume->id, p->epoch);
+	v->stripe.width = choose_width(p->map, volume, v->stripe.extent);
+	return rc;
+}
+
+static int allocate_members(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+
+	p->group = calloc(v->core.nr_extents, sizeof(*p->group));
+	p->copies = calloc((size_t)v->core.nr_extents * v->core.slots, sizeof(*p->copies));
+	p->equal = calloc(v->core.nr_extents, sizeof(*p->equal));
+	p->groups = calloc(weir_pool_map_groups(p->map), sizeof(*p->groups));
+	if (!p->group || !p->copies || !p->equal || !p->groups)
+		return -ENOMEM;
+	p->members.extents = &v->core;
+	p->members.copy = p->copies;
+	p->members.group = p->groups;
+	p->members.group_of = p->group;
+	p->members.equal = p->equal;
+	p->members.data = weir_pool_map_volume(p->map, p->name)->scheme.data;
+	p->members.is_rebuild = v->rebuild;
+	return 0;
 }
 
 static int lay_out(struct weir_volume *v, struct weir_error *error)
@@ -362,32 +400,38 @@ static int lay_out(struct weir_volume *v, struct weir_error *error)
 	const struct weir_pool_volume *volume = weir_pool_map_volume(p->map, p->name);
 	int rc;
 
-	if (volume->scheme.data != 1)
-		return weir_error_set(error, -EOPNOTSUPP,
-				      "volume %s: only copies can be opened yet, and not %s",
-				      p->name, weir_pool_scheme_format(volume->scheme).text);
 	p->pool_id = p->map->id;
 	p->volume_id = volume->id;
 	v->bytes = volume->bytes;
 	v->options.copies = weir_pool_width(volume->scheme);
-	v->stripe = choose_stripe(p->map, volume);
-	rc = weir_volume_memory_lay_out(v);
-	if (!rc) {
-		v->core.is_mapped = true;
-		p->group = calloc(v->core.nr_extents, sizeof(*p->group));
-		p->found = calloc(v->core.nr_extents, sizeof(*p->found));
-		p->equal = calloc(v->core.nr_extents, sizeof(*p->equal));
-		p->joined = calloc((size_t)v->core.nr_extents * v->core.slots, sizeof(*p->joined));
-	}
-	if (rc || !p->group || !p->found || !p->equal || !p->joined)
-		return weir_error_set(error, rc ? rc : -ENOMEM,
-				      "no memory for a volume of %llu bytes",
+	rc = choose_stripe(v, volume);
+	if (!rc)
+		rc = weir_volume_memory_lay_out(v);
+	if (!rc && v->coded)
+		rc = weir_volume_coded_lay_out(v);
+	if (!rc)
+		rc = allocate_members(v);
+	if (rc)
+		return weir_error_set(error, rc, "no memory for a volume of %llu bytes",
 				      (unsigned long long)v->bytes);
+	v->core.is_mapped = true;
+	v->core.repairs = !v->rebuild; /* a donor only writes its own copies */
 	for (uint32_t i = 0; i < v->core.nr_extents; i++)
 		p->group[i] = weir_pool_map_group(p->map, volume, i);
 	for (uint8_t i = 0; i < v->nr_targets; i++)
 		weir_extents_donor_slow(&v->core, i);
 	return 0;
+}
+
+/*
+ * A request to a silent donor ends after up to two timeouts, and then the map has to change. Both
+ * fit into two leases, which is how long a pool may take to notice.
+ */
+static uint64_t choose_timeout(const struct weir_pool_map *map)
+{
+	uint64_t ns = map->lease_ms * WEIR_NS_PER_MS * 2 / 3;
+
+	return ns < WEIR_VOLUME_TIMEOUT_NS ? ns : WEIR_VOLUME_TIMEOUT_NS;
 }
 
 int weir_volume_pool_open(struct weir_volume *v, struct weir_error *error)
@@ -407,6 +451,8 @@ int weir_volume_pool_open(struct weir_volume *v, struct weir_error *error)
 	for (unsigned int i = 0; i < v->nr_targets; i++)
 		v->targets[i].volume = v;
 	rc = claim(v, error);
+	if (!v->options.timeout_ns)
+		v->options.timeout_ns = choose_timeout(p->map);
 	if (!rc)
 		rc = lay_out(v, error);
 	if (!rc)
@@ -419,7 +465,7 @@ static int find_obstacle(struct weir_volume *v, struct weir_error *error)
 {
 	struct weir_volume_pool *p = v->pool;
 
-	if (v->rebuild && __atomic_load_n(v->rebuild->stops, __ATOMIC_ACQUIRE))
+	if (v->stops && __atomic_load_n(v->stops, __ATOMIC_ACQUIRE))
 		return weir_error_set(error, -ECANCELED, "volume %s: the donor stops", p->name);
 	if (v->status == -ESTALE)
 		return weir_error_set(error, -ESTALE, "volume %s: the claim is over", p->name);
@@ -428,8 +474,9 @@ static int find_obstacle(struct weir_volume *v, struct weir_error *error)
 				      "donor left; see 'weir pool status'", p->name);
 	for (unsigned int i = 0; i < v->nr_targets; i++) {
 		if (v->targets[i].address && v->targets[i].connect_status == -EKEYREJECTED)
-			return weir_error_set(error, -EKEYREJECTED, "donor %s refuses the key",
-					      v->targets[i].id);
+			return weir_error_set(error, -EKEYREJECTED, "donor %s, %s: %s",
+					      v->targets[i].id, v->targets[i].address,
+					      v->targets[i].reason.text);
 	}
 	return p->refusal ? weir_error_set(error, p->refusal, "%s", p->reason.text) : 0;
 }
@@ -444,8 +491,7 @@ static int explain_delay(struct weir_volume *v, struct weir_error *error)
 		if (target->address && target->connect_status)
 			return weir_error_set(error, target->connect_status,
 					      "volume %s: donor %s, %s: %s", v->pool->name,
-					      target->id, target->address,
-					      weir_strerror(target->connect_status));
+					      target->id, target->address, target->reason.text);
 	}
 	return weir_error_set(error, -ETIMEDOUT,
 			      "volume %s: %u of %u pieces have all copies, and there is no "
@@ -474,7 +520,7 @@ int weir_volume_pool_wait_open(struct weir_volume *v, struct weir_error *error)
 
 		weir_volume_lock(v);
 		is_done = is_ready(v);
-		progress = p->moves + v->core.copied + p->map->revision;
+		progress = p->members.moves + v->core.copied + p->map->revision;
 		if (progress != last)
 			until_ns = weir_after_ns(weir_now_ns(), patience_ns);
 		last = progress;
@@ -508,8 +554,8 @@ void weir_volume_pool_close(struct weir_volume *v)
 	free(p->fresh);
 	free(p->scratch);
 	free(p->group);
-	free(p->found);
+	free(p->copies);
 	free(p->equal);
-	free(p->joined);
+	free(p->groups);
 	free(p);
 }

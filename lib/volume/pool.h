@@ -18,6 +18,8 @@
  * request has seen the first. A syncing member that the pool may promote without asking this client
  * counts as serving: see weir_pool_map_may_serve(). Requests do not wait for other syncing members.
  *
+ * A volume with a code has shards in place of copies: coded.h.
+ *
  * Rebuilding. A donor opens a volume that no client has, fills its own syncing members, reports
  * them, and closes the volume. Nothing changes the serving copies meanwhile: each has all completed
  * writes, and any is a source. A client that comes takes the claim over, and fences the donor like
@@ -33,6 +35,7 @@
 #ifndef WEIR_LIB_VOLUME_POOL_H
 #define WEIR_LIB_VOLUME_POOL_H
 
+#include "core/volume/members.h"
 #include "lib/pool/client.h"
 #include "lib/volume/volume.h"
 
@@ -42,53 +45,57 @@
  * @name: the volume's; @pool_id, @volume_id: of its regions' names
  * @epoch, @claimed: versions of the claim's key, at first and now; @lease: of the claim. The
  *	latter two may change, guarded by the lock
- * @was_blank: the volume had no data
  * @confirmed_ns: when the claim last stood for certain; guarded by the lock
  * @wants_proof: somebody waits for a newer @confirmed_ns; guarded by the lock
  * @map: in use; the maintaining thread replaces it with the lock held
  * @fresh: newer than @map, if @has_fresh; guarded by the lock
  * @scratch: of the watching thread
- * @group: of each extent
- * @joined: of the member that each copy belongs to, by extent and slot
- * @found: for each extent, a bit for each copy whose memory existed, or may have
- * @equal: for each extent, whether its copies are equal, as @nr_equal are; guarded by the lock
+ * @members: the copies, by the map and the targets; guarded by the lock. Of a code, memory that a
+ *	shard found is cleared, unless the shard counts
+ * @group, @copies, @equal, @groups: what @members points to
  * @ready: the syncing member, by @joined, that has all data; by group and shard; guarded by the
  *	lock
  * @reported: the part of @ready that the pool knows; of the watching thread
  * @is_open: each extent has a source, so requests may come; @is_rebuilt: the pool knows that the
  *	own members have all data; guarded by the lock
- * @changed: a futex: either has changed, or @moves, @refusal or the map; atomic
+ * @changed: a futex: either has changed, or @members, @refusal or the map; atomic
  * @shown, @shown_ns: progress as the pool shows it; of the watching thread
- * @moves: regions opened so far; guarded by the lock
- * @proof_moves: the same when the map was read again last, and @is_proven: it was the same map; of
- *	the maintaining thread
+ * @proof_moves: regions opened when the map was read again last, and @is_proven: it was the same
+ *	map; of the maintaining thread
  * @refusal, @reason: why a donor gave no memory last; guarded by the lock
  */
 struct weir_volume_pool {
 	struct weir_pool_client *client, *reporter;
 	char name[WEIR_POOL_NAME_MAX];
 	uint64_t pool_id, volume_id, epoch, lease, claimed, confirmed_ns;
-	bool was_blank, wants_proof;
+	bool wants_proof;
 	struct weir_pool_map *map, *fresh, *scratch;
 	bool has_fresh;
+	struct weir_members members;
 	uint16_t *group;
-	uint64_t *joined;
-	uint8_t *found;
+	struct weir_member_copy *copies;
 	bool *equal;
-	uint32_t nr_equal;
-	uint64_t ready[WEIR_POOL_GROUPS_MAX][WEIR_POOL_COPIES_MAX];
-	uint64_t reported[WEIR_POOL_GROUPS_MAX][WEIR_POOL_COPIES_MAX];
+	struct weir_member_group *groups;
+	uint64_t ready[WEIR_POOL_GROUPS_MAX][WEIR_POOL_WIDTH_MAX];
+	uint64_t reported[WEIR_POOL_GROUPS_MAX][WEIR_POOL_WIDTH_MAX];
 	bool is_open, is_rebuilt;
 	uint32_t changed;
 	unsigned int shown;
 	uint64_t shown_ns;
-	uint64_t moves, proof_moves;
+	uint64_t proof_moves;
 	bool is_proven;
 	int refusal;
 	struct weir_error reason;
 	pthread_t watcher;
 	bool has_watcher;
 };
+
+/*
+ * How a volume with copies is laid over extents. The same at each opening: it depends on the volume
+ * and the size of the table only. The kernel's block device has the same.
+ */
+void weir_volume_pool_stripe(const struct weir_pool_map *map, const struct weir_pool_volume *volume,
+			     struct weir_stripe *stripe);
 
 /* Claims the volume, and prepares its donors. Return: 0, or an errno with the reason in @error. */
 int weir_volume_pool_open(struct weir_volume *v, struct weir_error *error);
@@ -109,13 +116,9 @@ void weir_volume_pool_stop(struct weir_volume *v);
 /* No request can succeed any more. */
 void weir_volume_pool_end(struct weir_volume *v, int status);
 
-/* Whether the volume is open for a donor, and the member is the donor's. */
-bool weir_volume_pool_is_own(const struct weir_volume *v, const struct weir_pool_map *map,
-			     const struct weir_pool_member *m);
-
-/* Whether a group is to be filled: of a client's volume, each is. */
-bool weir_volume_pool_is_wanted(const struct weir_volume *v, const struct weir_pool_map *map,
-				uint16_t group);
+/* Takes the members of a group that are not out, in order, without the numbers of their donors. */
+void weir_volume_pool_read_group(const struct weir_volume *v, const struct weir_pool_map *map,
+				 uint16_t number, struct weir_member_group *group);
 
 /* As @is_equal of struct weir_volume_layout. */
 bool weir_volume_pool_is_equal(struct weir_volume *v, uint32_t extent);
@@ -128,15 +131,5 @@ void weir_volume_pool_place(struct weir_volume *v);
 
 /* Forgets a target's region handles, whose session ends. Context: the maintaining thread. */
 void weir_volume_pool_detach(struct weir_volume *v, uint8_t target);
-
-static inline uint64_t *weir_volume_pool_joined(struct weir_volume *v, uint32_t extent,
-						uint8_t slot)
-{
-	return &v->pool->joined[(size_t)extent * v->core.slots + slot];
-}
-
-/* Whether a target is this member's donor. */
-bool weir_volume_pool_is_of(const struct weir_volume *v, const struct weir_volume_target *target,
-			    const struct weir_pool_member *m);
 
 #endif

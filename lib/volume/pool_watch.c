@@ -112,16 +112,14 @@ static bool is_rebuilt(struct weir_volume *v)
 				    weir_pool_map_volume(p->scratch, p->name)->scheme);
 
 	for (uint16_t i = table->first; i < table->first + table->count; i++) {
-		const struct weir_pool_group *group = &p->scratch->group[i];
+		struct weir_member_group group;
 
-		if (!weir_volume_pool_is_wanted(v, p->scratch, i))
-			continue;
-		for (uint8_t j = 0; j < group->nr_members; j++) {
-			const struct weir_pool_member *m = &group->member[j];
+		weir_volume_pool_read_group(v, p->scratch, i, &group);
+		for (uint8_t j = 0; weir_members_are_wanted(&p->members, &group) && j < group.nr;
+		     j++) {
+			const struct weir_member *m = &group.member[j];
 
-			if (m->state == WEIR_POOL_SYNCING &&
-			    weir_volume_pool_is_own(v, p->scratch, m) &&
-			    p->reported[i][m->shard] != m->joined)
+			if (m->is_own && !m->serves && p->reported[i][m->shard] != m->joined)
 				return false;
 		}
 	}

@@ -38,7 +38,8 @@ struct weir_volume_rebuild {
  * @donor: the donor's name in the pool
  * @device: as for a session, or NULL
  * @incarnation: number of the donor's memory
- * @key: the key of all donors of the pool, or NULL; kept until the stop
+ * @key: the key of all donors of the pool, or NULL; copied
+ * @old_key: for donors that do not know @key yet, or NULL; copied
  * @encryption: as for a session
  * @on_log: "EVENT[ KEY=VALUE...][: REASON]", from the rebuilder's thread
  * @arg: passed to @on_log
@@ -46,7 +47,7 @@ struct weir_volume_rebuild {
 struct weir_volume_rebuilder_options {
 	const char *pool, *donor, *device;
 	uint64_t incarnation;
-	const struct weir_key *key;
+	const struct weir_key *key, *old_key;
 	uint64_t encryption;
 	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
 	void *arg;
@@ -56,6 +57,13 @@ struct weir_volume_rebuilder_options {
 int weir_volume_rebuilder_start(const struct weir_volume_rebuilder_options *options,
 				struct weir_volume_rebuilder **rebuilder,
 				struct weir_error *error);
+
+/*
+ * Replaces the keys, which are copied. A volume that is being filled keeps the keys from before.
+ * Return: 0; -ENOMEM: nothing has changed.
+ */
+int weir_volume_rebuilder_set_keys(struct weir_volume_rebuilder *rebuilder,
+				   const struct weir_key *key, const struct weir_key *old_key);
 
 /* Asks the thread to end. It wakes at the next change of the map, or after a third of a lease. */
 void weir_volume_rebuilder_cancel(struct weir_volume_rebuilder *rebuilder);

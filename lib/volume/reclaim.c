@@ -8,6 +8,7 @@
 
 #include "core/base/rng.h"
 #include "lib/base/error.h"
+#include "lib/pool/pin.h"
 #include "lib/volume/region_name.h"
 
 struct kept_region {
@@ -139,11 +140,11 @@ int weir_volume_reclaim(const struct weir_volume_reclaim *self, struct weir_pool
 			struct weir_pool_map *map, struct weir_volume_reclaimed *back,
 			struct weir_error *error)
 {
-	const struct weir_session_options options = { .size = sizeof(options),
-						      .key = self->key,
-						      .device = self->device,
-						      .encryption = self->encryption,
-						      .channels = 1 };
+	struct weir_session_options options = { .size = sizeof(options),
+						.key = self->key,
+						.device = self->device,
+						.encryption = self->encryption,
+						.channels = 1 };
 	struct region_list list = { .pool = map->id };
 	uint16_t donor = find_self(self, map);
 	struct weir_session *session;
@@ -152,7 +153,10 @@ int weir_volume_reclaim(const struct weir_volume_reclaim *self, struct weir_pool
 	*back = (struct weir_volume_reclaimed){ 0 };
 	if (donor == WEIR_POOL_NO_DONOR)
 		return 0;
-	rc = weir_session_open(map->donor[donor].address, &options, &session, error);
+	options.donor_identity = weir_pool_identity(&map->donor[donor]);
+	rc = weir_pool_pin(map->donor[donor].id, options.donor_identity, self->key, error);
+	if (!rc)
+		rc = weir_session_open(map->donor[donor].address, &options, &session, error);
 	if (rc)
 		return rc;
 	rc = weir_region_list(session, list_add, &list);

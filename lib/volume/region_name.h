@@ -9,6 +9,8 @@
 #include <string.h>
 #include <weir/region.h>
 
+#include "core/volume/members.h"
+
 /**
  * struct weir_volume_region_name - a copy of an extent
  * @pool, @volume: ids
@@ -24,7 +26,7 @@ struct weir_volume_region_name {
 static inline void weir_volume_region_name_format(const struct weir_volume_region_name *name,
 						  char text[static WEIR_REGION_NAME_MAX + 1])
 {
-	snprintf(text, WEIR_REGION_NAME_MAX + 1, "p%llx.%llx.%x.%llx",
+	snprintf(text, WEIR_REGION_NAME_MAX + 1, WEIR_MEMBERS_REGION_NAME,
 		 (unsigned long long)name->pool, (unsigned long long)name->volume, name->extent,
 		 (unsigned long long)name->joined);
 }
@@ -36,7 +38,7 @@ static inline bool weir_volume_region_name_parse(const char *text,
 	char again[WEIR_REGION_NAME_MAX + 1];
 	unsigned long long pool, volume, joined;
 
-	if (sscanf(text, "p%llx.%llx.%x.%llx", &pool, &volume, &name->extent, &joined) != 4)
+	if (sscanf(text, WEIR_MEMBERS_REGION_NAME, &pool, &volume, &name->extent, &joined) != 4)
 		return false;
 	name->pool = pool;
 	name->volume = volume;

@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/futex.h"
 #include "lib/base/yield.h"
+#include "lib/volume/coded/coded.h"
 #include "lib/volume/request.h"
 
 #define PIECES_PER_TURN 256u /* begun in one go, so that a long discard does not hold the lock */
@@ -18,6 +19,11 @@ static void finish(struct weir_volume_request *r)
 	struct weir_volume *v = r->volume;
 
 	weir_list_del(&r->pending);
+	weir_span_end(r->span, r->status);
+	if (r->op == WEIR_VOLUME_REPAIR) {
+		weir_volume_coded_repair_ended(r);
+		return;
+	}
 	if (!r->waiter) {
 		weir_inbox_push(&v->done, &r->event.node);
 		return;
@@ -61,26 +67,28 @@ static void end_request(struct weir_volume_request *r)
 void weir_volume_request_admit(struct weir_volume_request *r)
 {
 	struct weir_volume *v = r->volume;
+	uint64_t unit = v->coded ? v->stripe.unit : 1, first, end; /* a stripe is used as a whole */
 
 	weir_list_add_tail(&v->pending, &r->pending);
 	if (r->op == WEIR_VOLUME_FLUSH) {
 		finish_flushes(v);
 		return;
 	}
-	weir_order_add(&v->order, &r->order, r->first, r->end - r->first,
-		       r->op != WEIR_VOLUME_READ);
+	first = r->first / unit * unit;
+	end = (r->end + unit - 1) / unit * unit;
+	weir_order_add(&v->order, &r->order, first, end - first, r->op != WEIR_VOLUME_READ);
 	if (!r->order.blockers)
 		activate(r);
 }
 
-/* The length of the next piece. A discard does not mix edges with other pages. */
+/* The length of the next piece. A discard of copies does not mix edges with other pages. */
 static uint32_t piece_pages(const struct weir_volume_request *r, uint32_t pages_max)
 {
 	uint64_t pages = r->end - r->next;
 
 	if (pages > pages_max)
 		pages = pages_max;
-	if (r->op != WEIR_VOLUME_DISCARD || pages == 1)
+	if (r->op != WEIR_VOLUME_DISCARD || pages == 1 || r->volume->coded)
 		return (uint32_t)pages;
 	if (weir_volume_is_edge(r, r->next))
 		return 1;
@@ -159,10 +167,10 @@ bool weir_volume_requests_dispatch(struct weir_volume *v, unsigned int rounds)
 	return true;
 }
 
-static uint32_t pieces_of(uint64_t pages)
+static uint32_t pieces_of(const struct weir_volume *v, uint64_t pages)
 {
 	/* A range of n units may touch n + 1, and a discard cuts off two edges. */
-	uint64_t pieces = pages / WEIR_VOLUME_UNIT_PAGES + 3;
+	uint64_t pieces = pages / v->stripe.unit + 3;
 
 	if (pieces > pages)
 		pieces = pages;
@@ -182,8 +190,10 @@ static bool find_edges(struct weir_volume_request *r)
 	return r->edge;
 }
 
-static void init_pieces(struct weir_volume_request *r, uint32_t count)
+void weir_volume_request_init_pieces(struct weir_volume_request *r, uint32_t count)
 {
+	weir_list_init(&r->active);
+	weir_list_init(&r->unused);
 	for (uint32_t i = 0; i < count; i++) {
 		struct weir_volume_piece *piece = &r->pieces[i];
 
@@ -195,13 +205,31 @@ static void init_pieces(struct weir_volume_request *r, uint32_t count)
 	}
 }
 
+static void begin_span(struct weir_volume_request *r)
+{
+	static const char *const names[] = {
+		[WEIR_VOLUME_READ] = "volume read",
+		[WEIR_VOLUME_WRITE] = "volume write",
+		[WEIR_VOLUME_DISCARD] = "volume discard",
+		[WEIR_VOLUME_FLUSH] = "volume flush",
+	};
+
+	r->span = weir_span_begin(names[r->op], WEIR_SPAN_INTERNAL);
+	if (!r->span)
+		return;
+	weir_span_number(r->span, "weir.offset", r->offset);
+	weir_span_number(r->span, "weir.bytes", r->length);
+	if (r->volume->options.volume)
+		weir_span_text(r->span, "weir.volume", r->volume->options.volume);
+}
+
 /* Return: 0, and the request is under way; or an errno. */
 static int submit(struct weir_volume *v, const struct weir_volume_request *given)
 {
 	uint64_t end = given->offset + given->length;
 	uint64_t first = given->offset / WEIR_VOLUME_PAGE_BYTES;
 	uint64_t last = (end + WEIR_VOLUME_PAGE_BYTES - 1) / WEIR_VOLUME_PAGE_BYTES;
-	uint32_t count = given->op == WEIR_VOLUME_FLUSH ? 0 : pieces_of(last - first);
+	uint32_t count = given->op == WEIR_VOLUME_FLUSH ? 0 : pieces_of(v, last - first);
 	struct weir_volume_request *r;
 
 	if (given->op != WEIR_VOLUME_FLUSH && (!given->length || given->offset > v->bytes ||
@@ -214,13 +242,12 @@ static int submit(struct weir_volume *v, const struct weir_volume_request *given
 	r->volume = v;
 	r->first = r->next = first;
 	r->end = last;
-	weir_list_init(&r->active);
-	weir_list_init(&r->unused);
 	if (count && !find_edges(r)) {
 		free(r);
 		return -ENOMEM;
 	}
-	init_pieces(r, count);
+	weir_volume_request_init_pieces(r, count);
+	begin_span(r);
 	weir_volume_push(v, &r->event);
 	return 0;
 }

@@ -9,6 +9,8 @@
 #ifndef WEIR_LIB_VOLUME_REQUEST_H
 #define WEIR_LIB_VOLUME_REQUEST_H
 
+#include "core/volume/coded.h"
+#include "lib/span/span.h"
 #include "lib/volume/volume.h"
 
 enum weir_volume_op {
@@ -16,19 +18,22 @@ enum weir_volume_op {
 	WEIR_VOLUME_WRITE,
 	WEIR_VOLUME_DISCARD,
 	WEIR_VOLUME_FLUSH,
+	WEIR_VOLUME_REPAIR, /* of a coded stripe; the volume's own */
 };
 
-/* An operation of a piece at one copy. @status: how it ended; atomic */
+/* An operation of a piece at one copy. @status: how it ended; atomic. @span: until then */
 struct weir_volume_subio {
 	struct weir_volume_piece *piece;
 	uint8_t slot;
 	int status;
+	struct weir_span *span;
 };
 
 enum weir_volume_wait {
 	WEIR_VOLUME_WAIT_START, /* to write: for memory */
 	WEIR_VOLUME_WAIT_READ, /* for a copy to read */
 	WEIR_VOLUME_WAIT_FATE, /* of the copies that failed */
+	WEIR_VOLUME_WAIT_PLACE, /* of a coded stripe */
 	WEIR_VOLUME_WAIT_PROOF, /* that wrong bytes are not those of a later client */
 };
 
@@ -36,6 +41,22 @@ enum weir_volume_step {
 	WEIR_VOLUME_FETCH_FIRST, /* read the edge at the begin of the piece */
 	WEIR_VOLUME_FETCH_LAST, /* read the edge at its end */
 	WEIR_VOLUME_MOVE, /* read or write all pages */
+};
+
+/**
+ * struct weir_volume_coded_piece - a part of a stripe
+ * @fragments: of all shards, in a row; NULL: none yet
+ * @set: the shards that are read
+ * @slots: those that are written, and have not failed
+ * @sums: CRC32C of each shard's fragment
+ * @write: the place and record that are written
+ */
+struct weir_volume_coded_piece {
+	char *fragments;
+	struct weir_coded_set set;
+	uint16_t slots;
+	uint32_t sums[WEIR_EXTENTS_WIDTH_MAX];
+	struct weir_coded_write write;
 };
 
 /**
@@ -54,6 +75,7 @@ enum weir_volume_step {
  * @failed: copies that failed; atomic
  * @status: of the last failed operation; atomic
  * @sums: checksums written, or expected
+ * @coded: of a coded volume
  */
 struct weir_volume_piece {
 	struct weir_volume_event event;
@@ -62,7 +84,8 @@ struct weir_volume_piece {
 	uint64_t first;
 	uint32_t extent, page, pages;
 	uint32_t at, count;
-	uint8_t step, tried, slot;
+	uint8_t step, slot;
+	uint16_t tried;
 	bool is_writing, is_wrong;
 	struct weir_extents_write write;
 	uint8_t wait;
@@ -72,6 +95,7 @@ struct weir_volume_piece {
 	int status;
 	uint32_t sums[WEIR_VOLUME_UNIT_PAGES];
 	struct weir_volume_subio subio[WEIR_EXTENTS_SLOTS_MAX];
+	struct weir_volume_coded_piece coded;
 };
 
 /* The thread that waits for a blocking call. @state: a futex; 1 when done; atomic */
@@ -110,6 +134,7 @@ struct weir_volume_request {
 	weir_done_fn *done;
 	void *arg;
 	struct weir_volume_waiter *waiter;
+	struct weir_span *span;
 	struct weir_volume_piece pieces[];
 };
 
@@ -131,6 +156,9 @@ static inline char *weir_volume_page_of(const struct weir_volume_request *r, uin
 		return weir_volume_zeroes[page % WEIR_VOLUME_UNIT_PAGES];
 	return r->buf + (page * WEIR_VOLUME_PAGE_BYTES - r->offset);
 }
+
+/* Prepares the pieces of a new request. Context: any. */
+void weir_volume_request_init_pieces(struct weir_volume_request *r, uint32_t count);
 
 /* All functions below: with the lock held. */
 
@@ -157,5 +185,77 @@ void weir_volume_piece_continue(struct weir_volume_piece *piece);
 
 /* Memory may have come: tries the pieces that wait for it; @cancel: ends them. */
 void weir_volume_pieces_resume(struct weir_volume *v, bool cancel);
+
+/*
+ * Common to the pieces of volumes with copies and with a code: operations at donors, waits, and the
+ * fate of writes that fail.
+ */
+
+/*
+ * Several operations begin in a row: one more counts, until the caller has ended it by
+ * weir_volume_piece_op_ended(). @slots: their slots, which have not failed any more.
+ */
+void weir_volume_piece_begin_ops(struct weir_volume_piece *piece, uint16_t slots);
+
+/* Begins an operation at the region of a slot. Return: 0, or an errno: nothing has begun. */
+int weir_volume_piece_push(struct weir_volume_piece *piece, uint8_t slot, bool is_write,
+			   uint64_t offset, const struct weir_iov *iov, unsigned int n);
+
+/* An operation has failed; has ended. The last that ends continues the piece. */
+void weir_volume_piece_op_failed(struct weir_volume_piece *piece, uint8_t slot, int status);
+void weir_volume_piece_op_ended(struct weir_volume_piece *piece);
+
+/* Whether the failure at a slot is this process's: it says nothing about the donor. */
+bool weir_volume_piece_is_own_failure(const struct weir_volume_piece *piece, uint8_t slot);
+
+/* Whether no slot got the write, for want of this process's memory. */
+bool weir_volume_piece_is_nowhere(const struct weir_volume_piece *piece, uint16_t slots);
+
+/* Suspects the donors at which operations have failed. */
+void weir_volume_piece_suspect(struct weir_volume_piece *piece);
+
+enum weir_volume_settled {
+	WEIR_VOLUME_SETTLED, /* each slot that failed is out */
+	WEIR_VOLUME_REFUSED, /* the volume is closing, or over */
+	WEIR_VOLUME_RETRY, /* at some slots, now */
+	WEIR_VOLUME_WAITS, /* the piece waits */
+};
+
+/*
+ * The fate of a write that may have failed somewhere. It ends once each such copy is out, and so is
+ * never read. Until then it is tried again where that has a chance: @retry. Own memory may have
+ * come when others have ended.
+ */
+enum weir_volume_settled weir_volume_piece_settle(struct weir_volume_piece *piece,
+						  uint16_t *retry);
+
+/* Whether the extent's copies are equal. If not, they are made equal before others. */
+bool weir_volume_piece_is_usable(const struct weir_volume_piece *piece);
+
+/* The piece waits until it is resumed. */
+void weir_volume_piece_wait(struct weir_volume_piece *piece, enum weir_volume_wait what);
+
+/* The piece waits for memory; or for a copy to read, if @rc allows it. Return: whether it does. */
+void weir_volume_piece_wait_for_memory(struct weir_volume_piece *piece);
+bool weir_volume_piece_read_later(struct weir_volume_piece *piece, int rc);
+
+/*
+ * Wrong bytes may be those of a client that has the volume now: then this one ends with -ESTALE.
+ * Return: 0: the piece waits; or an errno.
+ */
+int weir_volume_piece_prove(struct weir_volume_piece *piece);
+
+/* Why no piece may start; 0: it may. */
+int weir_volume_piece_refusal(const struct weir_volume *v);
+
+/* Lists the memory of pages of the piece: at most three parts. Return: the length of the list. */
+unsigned int weir_volume_piece_fill_iov(const struct weir_volume_piece *piece, uint32_t at,
+					uint32_t count, struct weir_iov *iov);
+
+/* Wrong bytes were read. */
+void weir_volume_piece_note_mismatch(struct weir_volume_piece *piece);
+
+/* The piece has ended. */
+void weir_volume_piece_end(struct weir_volume_piece *piece, int status);
 
 #endif

@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "lib/base/thread.h"
 #include "lib/base/yield.h"
 #include "lib/client/session.h"
+#include "lib/pool/pin.h"
 #include "lib/volume/target.h"
 
 static void on_down(void *arg, int status)
@@ -16,22 +18,55 @@ static void on_down(void *arg, int status)
 	weir_volume_kick(target->volume);
 }
 
-static int connect_target(struct weir_volume_target *target, struct weir_session **session,
-			  struct weir_error *error)
+static int connect_by(struct weir_volume_target *target, const struct weir_key *key,
+		      struct weir_session **session, struct weir_error *error)
 {
 	const struct weir_volume_options *options = &target->volume->options;
 	const struct weir_session_options wanted = {
 		.size = sizeof(wanted),
-		.key = options->key,
+		.key = key,
 		.device = options->device,
 		.channels = options->channels,
 		.timeout_ns = options->timeout_ns,
 		.encryption = options->encryption,
+		.tuning = options->tuning,
+		.donor_identity = target->has_identity ? target->identity : NULL,
 		.on_down = on_down,
 		.arg = target,
 	};
+	int rc = weir_pool_pin(target->id, wanted.donor_identity, key, error);
 
-	return weir_session_open(target->address, &wanted, session, error);
+	return rc ? rc : weir_session_open(target->address, &wanted, session, error);
+}
+
+/*
+ * While keys are being replaced, some donors know the new key and others do not yet. Anybody in a
+ * donor's place can refuse the new key, and a thief of the old key can then prove the old one. So a
+ * donor that has once proven the new key is not asked for the old key again.
+ */
+static int connect_target(struct weir_volume_target *target, struct weir_session **session,
+			  struct weir_error *error)
+{
+	const struct weir_volume_options *options = &target->volume->options;
+	int rc = connect_by(target, options->key, session, error);
+	bool is_old = rc == -EKEYREJECTED && options->old_key && !target->has_new_key &&
+		      !connect_by(target, options->old_key, session, NULL);
+
+	target->has_new_key |= !rc;
+	__atomic_store_n(&target->has_old_key, is_old, __ATOMIC_RELAXED);
+	return is_old ? 0 : rc;
+}
+
+unsigned int weir_volume_count_old_keys(struct weir_volume *v)
+{
+	unsigned int count = 0;
+
+	weir_volume_lock(v);
+	for (unsigned int i = 0; i < v->nr_targets; i++)
+		count += v->targets[i].session &&
+			 __atomic_load_n(&v->targets[i].has_old_key, __ATOMIC_RELAXED);
+	weir_volume_unlock(v);
+	return count;
 }
 
 /* Return: whether the thread is to connect. */
@@ -47,7 +82,8 @@ static bool begin_joining(struct weir_volume_target *target)
 }
 
 /* @session: NULL: none. Return: whether the session is wanted. */
-static bool end_joining(struct weir_volume_target *target, struct weir_session *session, int status)
+static bool end_joining(struct weir_volume_target *target, struct weir_session *session, int status,
+			const struct weir_error *reason)
 {
 	struct weir_volume *v = target->volume;
 	bool is_wanted, is_news;
@@ -61,6 +97,7 @@ static bool end_joining(struct weir_volume_target *target, struct weir_session *
 	}
 	target->is_connecting = false;
 	target->connect_status = status;
+	target->reason = *reason;
 	weir_volume_unlock(v);
 	if (is_wanted || is_news)
 		weir_volume_kick(v);
@@ -81,11 +118,12 @@ static bool is_wanted_incarnation(const struct weir_volume_target *target,
 static bool join(struct weir_volume_target *target)
 {
 	struct weir_session *session = NULL;
-	int rc = connect_target(target, &session, NULL);
+	struct weir_error reason = { "" };
+	int rc = connect_target(target, &session, &reason);
 
 	if (!rc && !is_wanted_incarnation(target, session))
-		rc = -ESTALE;
-	if (end_joining(target, rc ? NULL : session, rc))
+		rc = weir_error_set(&reason, -ESTALE, "the donor has started again");
+	if (end_joining(target, rc ? NULL : session, rc, &reason))
 		return true;
 	if (session)
 		weir_session_close(session);

@@ -26,6 +26,9 @@ void weir_volume_target_drop(struct weir_volume_target *target);
 /* Ends the thread and the session; @volume->closing is set. */
 void weir_volume_target_close(struct weir_volume_target *target);
 
+/* Of the donors that are connected: how many know only options.old_key. Context: any thread. */
+unsigned int weir_volume_count_old_keys(struct weir_volume *v);
+
 /* The donor's state, as the core names it. Context: the maintaining thread. */
 enum weir_extents_donor_state weir_volume_target_state(struct weir_volume_target *target);
 

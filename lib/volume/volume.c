@@ -14,15 +14,17 @@
 #include "lib/base/sized.h"
 #include "lib/base/thread.h"
 #include "lib/conn/encryption.h"
+#include "lib/span/span.h"
+#include "lib/volume/coded/coded.h"
 #include "lib/volume/donor_list.h"
 #include "lib/volume/maintain.h"
 #include "lib/volume/memory.h"
 #include "lib/volume/pool.h"
+#include "lib/volume/rebuild.h"
 #include "lib/volume/request.h"
 #include "lib/volume/resync.h"
 #include "lib/volume/target.h"
 
-#define TIMEOUT_NS_DEFAULT (3 * WEIR_NS_PER_S)
 /* A thread that came to submit does not serve others for ever. */
 #define ROUNDS_MAX 16u
 
@@ -43,7 +45,7 @@ static void handle_event(struct weir_inbox_node *node)
 		weir_volume_piece_continue(container_of(event, struct weir_volume_piece, event));
 		break;
 	case WEIR_VOLUME_EVENT_RESYNC:
-		weir_volume_resync_continue(container_of(event, struct weir_volume, resync.event));
+		weir_volume_resync_continue(container_of(event, struct weir_volume_resync, event));
 		break;
 	}
 }
@@ -144,10 +146,11 @@ static int check_options(struct weir_volume_options *o, struct weir_error *error
 
 	if (rc)
 		return rc;
-	if (!o->timeout_ns)
-		o->timeout_ns = TIMEOUT_NS_DEFAULT;
-	if (!o->volume)
+	if (!o->volume) {
+		if (!o->timeout_ns)
+			o->timeout_ns = WEIR_VOLUME_TIMEOUT_NS;
 		return weir_volume_donor_list_check(o, error);
+	}
 	if (o->donors || o->nr_donors || o->bytes || o->copies)
 		return weir_error_set(error, -EINVAL,
 				      "volume %s: the pool says its donors, bytes and copies",
@@ -171,14 +174,12 @@ static struct weir_volume *volume_alloc(const struct weir_volume_options *o)
 	weir_list_init(&v->memory_waiters);
 	weir_inbox_init(&v->inbox);
 	weir_inbox_init(&v->done);
-	v->resync.event.kind = WEIR_VOLUME_EVENT_RESYNC;
-	v->resync.chunk = malloc((size_t)WEIR_EXTENTS_CHUNK_PAGES * WEIR_VOLUME_PAGE_BYTES);
 	v->targets = calloc(o->nr_donors, sizeof(*v->targets));
 	v->device = o->device ? strdup(o->device) : NULL;
 	v->options.device = v->device;
-	if (v->resync.chunk && v->targets && (v->device || !o->device))
+	if (weir_volume_resync_init(v) && v->targets && (v->device || !o->device))
 		return v;
-	free(v->resync.chunk);
+	weir_volume_resync_fini(v);
 	free(v->device);
 	free(v->targets);
 	free(v);
@@ -198,22 +199,36 @@ static int start_threads(struct weir_volume *v, struct weir_error *error)
 }
 
 static int start_volume(const struct weir_volume_options *given,
-			const struct weir_volume_rebuild *rebuild, bool is_files,
+			const struct weir_volume_rebuild *rebuild, const bool *files_stop,
 			struct weir_volume **volume, struct weir_error *error)
 {
 	struct weir_volume_options options = *given;
+	struct weir_session_tuning tuning;
 	struct weir_volume *v;
 	int rc = check_options(&options, error);
 
+	if (!rc)
+		rc = weir_sized_in(&tuning, sizeof(tuning), options.tuning, "weir_session_tuning",
+				   error);
 	if (rc)
 		return rc;
 	v = volume_alloc(&options);
 	if (!v)
 		return weir_error_set(error, -ENOMEM, "out of memory");
+	(void)weir_span_open(NULL); /* without memory there are none */
+	v->tuning = tuning;
+	v->options.tuning = &v->tuning;
 	v->rebuild = rebuild;
-	v->is_files = is_files;
-	rc = options.volume ? weir_volume_pool_open(v, error) :
-			      weir_volume_donor_list_open(v, error);
+	if (rebuild) /* behind what this donor serves meanwhile */
+		v->tuning.class_nr = WEIR_CLASS_BULK;
+	v->is_files = files_stop;
+	v->stops = rebuild ? rebuild->stops : files_stop;
+	rc = weir_volume_checksum_new_key(&v->checksum_key);
+	if (rc)
+		weir_error_set(error, rc, "no random numbers");
+	else
+		rc = options.volume ? weir_volume_pool_open(v, error) :
+				      weir_volume_donor_list_open(v, error);
 	if (!rc)
 		rc = start_threads(v, error);
 	if (rc)
@@ -227,14 +242,14 @@ int weir_volume_start(const struct weir_volume_options *given,
 		      const struct weir_volume_rebuild *rebuild, struct weir_volume **volume,
 		      struct weir_error *error)
 {
-	return start_volume(given, rebuild, false, volume, error);
+	return start_volume(given, rebuild, NULL, volume, error);
 }
 
-static int open_volume(const struct weir_volume_options *given, bool is_files,
+static int open_volume(const struct weir_volume_options *given, const bool *files_stop,
 		       struct weir_volume **volume, struct weir_error *error)
 {
 	struct weir_volume *v;
-	int rc = start_volume(given, NULL, is_files, &v, error);
+	int rc = start_volume(given, NULL, files_stop, &v, error);
 
 	if (rc)
 		return rc;
@@ -253,13 +268,13 @@ int weir_volume_open(const struct weir_volume_options *given, struct weir_volume
 	struct weir_volume_options options;
 	int rc = weir_sized_in(&options, sizeof(options), given, "weir_volume_options", error);
 
-	return rc ? rc : open_volume(&options, false, volume, error);
+	return rc ? rc : open_volume(&options, NULL, volume, error);
 }
 
-int weir_volume_open_files(const struct weir_volume_options *options,
+int weir_volume_open_files(const struct weir_volume_options *options, const bool *stops,
 			   struct weir_volume **volume, struct weir_error *error)
 {
-	return open_volume(options, true, volume, error);
+	return open_volume(options, stops, volume, error);
 }
 
 /* Requests at donors end by their sessions' timeouts. */
@@ -270,7 +285,7 @@ static void wait_for_requests(struct weir_volume *v)
 	while (any) {
 		weir_volume_lock(v);
 		weir_volume_pieces_resume(v, true);
-		any = !weir_list_is_empty(&v->pending) || v->resync.is_busy;
+		any = !weir_list_is_empty(&v->pending) || weir_volume_resync_is_busy(v);
 		weir_volume_unlock(v);
 		if (any)
 			poll(NULL, 0, 1);
@@ -294,11 +309,14 @@ void weir_volume_close(struct weir_volume *v)
 	for (unsigned int i = 0; i < v->nr_targets; i++)
 		weir_volume_target_close(&v->targets[i]);
 	weir_volume_pool_close(v);
+	weir_volume_coded_fini(v);
 	weir_volume_memory_fini(v);
-	free(v->resync.chunk);
+	weir_volume_resync_fini(v);
 	free(v->device);
 	free(v->targets);
+	sodium_memzero(&v->checksum_key, sizeof(v->checksum_key));
 	free(v);
+	weir_span_close();
 }
 
 /* Of a pool, a target may be free. */
@@ -330,6 +348,7 @@ int weir_volume_info(struct weir_volume *v, struct weir_volume_info *given, size
 	info = (struct weir_volume_info){
 		.bytes = v->bytes,
 		.copies = v->core.replicas,
+		.data = v->coded ? v->coded->layout.data : 1,
 		.donors = count_targets(v),
 		.donors_up = count_up(v),
 		.extent_bytes = weir_volume_extent_bytes(v),
@@ -340,6 +359,7 @@ int weir_volume_info(struct weir_volume *v, struct weir_volume_info *given, size
 		.copied_bytes = v->core.copied * WEIR_VOLUME_PAGE_BYTES,
 		.failovers = v->failovers,
 		.mismatches = v->mismatches,
+		.repaired_bytes = v->core.repaired * WEIR_VOLUME_PAGE_BYTES,
 		.missed_writes = v->missed_writes,
 		.sessions = v->sessions,
 	};

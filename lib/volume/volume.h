@@ -34,10 +34,11 @@
 #include "core/volume/extents.h"
 #include "core/volume/stripe.h"
 #include "lib/base/mutex.h"
+#include "lib/volume/checksum.h"
 
-#define WEIR_VOLUME_PAGE_BYTES 4096u
 #define WEIR_VOLUME_UNIT_PAGES 64u /* of a stripe, and most of a piece */
 #define WEIR_VOLUME_PIECES_MAX 32u /* of one request under way */
+#define WEIR_VOLUME_TIMEOUT_NS 3000000000ull /* default; a pool with a short lease has less */
 #define WEIR_VOLUME_TICK_NS 1000000000ull /* period of maintenance */
 #define WEIR_VOLUME_RETRY_NS 20000000ull /* period while pieces wait */
 
@@ -55,7 +56,7 @@ enum weir_volume_fate {
  * @is_equal: whether all copies of an extent that a later client may read are equal, so that
  *	requests may use it. With the lock held
  * @may_come: whether an extent without a usable copy may have one later. With the lock held
- * @suspect: an operation at a copy has failed, or its bytes are wrong. With the lock held
+ * @suspect: an operation at a copy has failed. With the lock held
  * @is_certain: whether bytes that were wrong at @since_ns were this client's to read: else another
  *	may have written them. With the lock held
  * @stop: ends the layout's threads, before the volume's donors are closed
@@ -79,6 +80,7 @@ struct weir_volume_layout {
 extern const struct weir_volume_layout weir_volume_donor_list, weir_volume_mapped;
 
 struct weir_volume_rebuild;
+struct weir_volume_coded;
 
 /**
  * struct weir_volume_target - one of the donors
@@ -90,7 +92,10 @@ struct weir_volume_rebuild;
  * @thread: connects while @is_joining; sleeps on the futex @wanted
  * @is_connecting: the thread connects now; guarded by @volume->lock
  * @id, @incarnation: of a pool's donor; the empty string and 0: the target is not in use, or any
- * @connect_status: of the last try to connect; guarded by @volume->lock
+ * @identity: of a pool's donor, if @has_identity
+ * @has_old_key: @session has proven options.old_key; atomic
+ * @has_new_key: the donor has once proven options.key; of @thread, or of the opening before
+ * @connect_status, @reason: of the last try to connect; guarded by @volume->lock
  * @is_failed: to be reported to the pool, unless it @is_reported; guarded by @volume->lock
  * @since_ns: when it was last connected, or first seen
  */
@@ -101,7 +106,10 @@ struct weir_volume_target {
 	bool is_joining, is_connecting;
 	char id[WEIR_POOL_NAME_MAX];
 	uint64_t incarnation;
+	uint8_t identity[WEIR_POOL_IDENTITY];
+	bool has_identity, has_old_key, has_new_key;
 	int connect_status;
+	struct weir_error reason;
 	bool is_failed, is_reported;
 	uint64_t since_ns;
 	unsigned int pollers;
@@ -123,13 +131,16 @@ struct weir_volume_event {
 };
 
 /**
- * struct weir_volume_resync - the chunk that is copied to a new copy
+ * struct weir_volume_resync - a chunk that is copied to a new copy
+ * @volume: the volume; @number: of the core's copy
  * @chunk: its memory; @sums: expected checksums of pages that are read
  * @step: under way, if @is_busy; @status: how it ended
  * @waits: the next step waits for writes to end
  */
 struct weir_volume_resync {
 	struct weir_volume_event event;
+	struct weir_volume *volume;
+	uint8_t number;
 	char *chunk;
 	uint32_t sums[WEIR_EXTENTS_CHUNK_PAGES];
 	struct weir_extents_copy_step step;
@@ -139,11 +150,13 @@ struct weir_volume_resync {
 
 /**
  * struct weir_volume - a volume
- * @options: with the defaults filled in; @device: a copy, which @options points to
+ * @options: with the defaults filled in; @device, @tuning: copies, which @options points to
  * @layout: where copies lie; @pool: of a mapped volume, or NULL
+ * @coded: of a volume with a code: see lib/volume/coded/coded.h; NULL: it has copies
  * @rebuild: the donor that fills its copies; NULL: a client has opened the volume
  * @is_files: a donor has opened it, to serve its files
  * @lock: guards all that follows, unless noted. Taken by weir_volume_lock(), or while serving
+ * @checksum_key: constant once the volume is opened
  * @core: extents and their copies; operations are pushed with the lock held
  * @borrow: whom to ask for memory; of the opening and the maintaining thread, with the lock held
  * @regions: core.slots regions for each extent; each belongs to the user of its replica
@@ -159,14 +172,18 @@ struct weir_volume_resync {
  */
 struct weir_volume {
 	struct weir_volume_options options;
+	struct weir_session_tuning tuning;
 	const struct weir_volume_layout *layout;
 	struct weir_volume_pool *pool;
+	struct weir_volume_coded *coded;
 	const struct weir_volume_rebuild *rebuild;
+	const bool *stops; /* the donor that rebuilds or serves files ends; atomic; or NULL */
 	bool is_files;
 	int status;
 	char *device;
 	uint64_t bytes;
 	struct weir_stripe stripe;
+	struct weir_volume_checksum_key checksum_key;
 	struct weir_mutex lock;
 	struct weir_extents core;
 	struct weir_borrow borrow;
@@ -181,7 +198,7 @@ struct weir_volume {
 	bool is_over;
 	pthread_t maintainer, server;
 	bool has_maintainer, has_server;
-	struct weir_volume_resync resync;
+	struct weir_volume_resync resync[WEIR_EXTENTS_COPIES_MAX];
 	uint64_t failovers, mismatches, missed_writes, sessions;
 	unsigned int nr_targets;
 	struct weir_volume_target *targets;
@@ -200,8 +217,16 @@ int weir_volume_start(const struct weir_volume_options *options,
 		      const struct weir_volume_rebuild *rebuild, struct weir_volume **volume,
 		      struct weir_error *error);
 
-/* weir_volume_open() for a donor that serves the files of a volume of a pool. */
-int weir_volume_open_files(const struct weir_volume_options *options,
+/**
+ * weir_volume_open_files() - weir_volume_open() for a donor that serves a pool's files
+ * @options: as for weir_volume_open()
+ * @stops: the donor ends, and waits for nothing more; atomic; kept until the volume is closed
+ * @volume: receives the volume; the caller owes a weir_volume_close()
+ * @error: may be NULL
+ *
+ * Return: also -ECANCELED after @stops.
+ */
+int weir_volume_open_files(const struct weir_volume_options *options, const bool *stops,
 			   struct weir_volume **volume, struct weir_error *error);
 
 /* Takes the lock. Context: any thread that may sleep, outside callbacks. */
@@ -236,6 +261,13 @@ static inline struct weir_region **weir_volume_region(struct weir_volume *v, uin
 						      uint8_t slot)
 {
 	return &v->regions[(size_t)extent * v->core.slots + slot];
+}
+
+/* The number of a page, as its checksum has it. */
+static inline uint64_t weir_volume_page_number(const struct weir_volume *v, uint32_t extent,
+					       uint32_t page)
+{
+	return (uint64_t)extent * v->core.pages + page;
 }
 
 static inline uint64_t weir_volume_extent_bytes(const struct weir_volume *v)

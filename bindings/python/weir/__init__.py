@@ -4,12 +4,13 @@ from weir._options import Info
 from weir._slot import Slot
 from weir.exchange import Exchange, connect
 from weir.group import Group, join, lead
-from weir.key import Key
+from weir.key import Identity, Key
 from weir.listener import Listener, listen
 
 __all__ = [
     "Exchange",
     "Group",
+    "Identity",
     "Info",
     "Key",
     "Listener",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from weir._library import check, ffi, goes_on, lib
-from weir.key import Key
+from weir.key import Identity, Key
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -68,6 +68,8 @@ class Options(TypedDict, total=False):
     exchanges: int
     unordered: bool
     encryption: str
+    identity: Identity | None
+    peer_identity: bytes | None
 
 
 def options_of(
@@ -86,6 +88,8 @@ def options_of(
     exchanges: int = 0,
     unordered: bool = False,
     encryption: str = "default",
+    identity: Identity | None = None,
+    peer_identity: bytes | None = None,
 ) -> tuple[Any, Any]:
     """The options in C, and the objects that must stay alive during their use."""
     if mode not in _MODES:
@@ -96,6 +100,8 @@ def options_of(
         raise ValueError(
             f"encryption {encryption!r}: it is one of {', '.join(map(repr, _ENCRYPTIONS))}"
         )
+    if peer_identity is not None and len(peer_identity) != 32:
+        raise ValueError(f"peer_identity has {len(peer_identity)} bytes, not 32")
     options = ffi.new("struct weir_exchange_options *")
     options.size = ffi.sizeof(options[0])
     name = ffi.NULL if device is None else ffi.new("char[]", device.encode())
@@ -111,8 +117,11 @@ def options_of(
     options.pool_bytes, options.exchanges = pool_bytes, exchanges
     options.unordered = unordered
     options.encryption = getattr(lib, _ENCRYPTIONS[encryption])
+    peer = ffi.NULL if peer_identity is None else ffi.new("unsigned char[32]", peer_identity)
+    options.identity = identity._identity if identity else ffi.NULL
+    options.peer_identity = peer
     options.goes_on = goes_on
-    return options, (key, name)
+    return options, (key, name, identity, peer)
 
 
 def shows_options(function: _Function) -> _Function:

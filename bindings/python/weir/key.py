@@ -20,3 +20,26 @@ class Key:
         """Writes a new random key to a new file."""
         error = ffi.new("struct weir_error *")
         check(lib.weir_key_create(os.fsencode(path), error), error)
+
+
+class Identity:
+    """A key pair of a listener's own, by which others know it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        identity = ffi.new("struct weir_identity **")
+        error = ffi.new("struct weir_error *")
+        check(lib.weir_identity_load(os.fsencode(path), identity, error), error)
+        self._identity = ffi.gc(identity[0], lib.weir_identity_free)
+
+    @property
+    def public(self) -> bytes:
+        """The public key, 32 bytes: peer_identity of those who connect."""
+        public = ffi.new("unsigned char[32]")
+        lib.weir_identity_public(self._identity, public)
+        return bytes(public)
+
+    @staticmethod
+    def create(path: str | os.PathLike[str]) -> None:
+        """Writes a new random identity to a new file."""
+        error = ffi.new("struct weir_error *")
+        check(lib.weir_identity_create(os.fsencode(path), error), error)

@@ -103,7 +103,8 @@ def listen(address: str | None = None, **options: Unpack[Options]) -> Listener:
     busy (never sleeps), percent_min (of free slots), timeout (of connecting, in seconds), memory
     ("host" or "cuda"), gpu (its number), pool_bytes (memory for all pools and mirrors),
     exchanges (sharing that memory), unordered (this end takes messages in any order, each of one
-    slot), encryption (of packets to other hosts: "default", "auto" or "required").
+    slot), encryption (of packets to other hosts: "default", "auto" or "required"), identity (by
+    which others know this listener), peer_identity (public key of the only listener to trust).
     """
     pointer, error = ffi.new("struct weir_exchange_listener **"), ffi.new("struct weir_error *")
     chosen, kept = options_of(**options)

@@ -97,6 +97,7 @@ static void window_init(struct weir_nic *nic, const struct weir_session_tuning *
 	if (least.wrs > tuning->window_wrs)
 		least.wrs = tuning->window_wrs;
 	weir_window_init(&nic->window, tuning->window_bytes, tuning->window_wrs);
+	weir_window_classes_init(&nic->classes);
 	learner = learner_init(nic, tuning, &least);
 	if (learner)
 		weir_window_set_learner(&nic->window, learner, &least);

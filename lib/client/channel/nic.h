@@ -9,6 +9,7 @@
 #include <weir/error.h>
 #include <weir/tuning.h>
 #include "core/base/combine.h"
+#include "core/sched/window_classes.h"
 #include "core/sched/window_delay.h"
 #include "core/sched/window_knee.h"
 #include "lib/base/mutex.h"
@@ -34,6 +35,7 @@
  * @numa_node: the device's node, or -1
  * @dyn_bytes: from this length on, registering memory is cheaper than copying
  * @sge_max: entries of local memory in a WR
+ * @classes: of @window, if a session has one
  * @window: limits of what is in flight; moved by @delay, @knee or @policy, if one is in use
  * @scq: shared completion queues, or NULL
  * @vectors: completion vectors assigned so far; atomic
@@ -57,6 +59,7 @@ struct weir_nic {
 	uint32_t dyn_bytes;
 	uint8_t sge_max;
 	struct weir_window window;
+	struct weir_window_classes classes;
 	union {
 		struct weir_window_delay delay;
 		struct weir_window_knee knee;

@@ -39,7 +39,7 @@ static void post_unlocked(struct weir_session *session, const struct weir_action
 {
 	finish_done(session);
 	weir_requests_notify(session);
-	if (!weir_list_is_empty(&session->engine.backlog.ready))
+	if (weir_backlog_has_ready(&session->engine.backlog))
 		weir_combine_activate(&session->nic->combine, &session->active);
 	weir_session_link_post_unlocked(&session->links[action->channel], action->wr);
 }
@@ -74,7 +74,7 @@ static inline enum weir_pump_step pump_chain(struct weir_session *session, bool 
 		}
 		do_action(session, &action);
 		if (action.type == WEIR_ACTION_POST &&
-		    !weir_list_is_empty(&session->engine.backlog.ready))
+		    weir_backlog_has_ready(&session->engine.backlog))
 			return WEIR_PUMP_MORE;
 	}
 	weir_requests_notify(session);
@@ -161,12 +161,22 @@ static void handle_link_changes(struct weir_session *session)
 }
 
 /*
- * After @events. While other threads want the lock, the caller posts in its next steps, without the
- * lock: see combine.c.
+ * After @events, whether there may be more to post. Requests that wait for the window are ready,
+ * too, but without an event nothing has made room for them.
+ */
+static bool may_post_more(const struct weir_session *session, int events)
+{
+	return !weir_list_is_empty(&session->active) ||
+	       (events && weir_backlog_has_ready(&session->engine.backlog));
+}
+
+/*
+ * While other threads want the lock, the caller posts when it gives the lock back, and long chains
+ * without the lock: see combine.c.
  */
 static void pull_or_activate(struct weir_session *session, int events)
 {
-	if (!events || weir_list_is_empty(&session->engine.backlog.ready) ||
+	if (!may_post_more(session, events) ||
 	    !__atomic_load_n(&session->nic->crowd, __ATOMIC_RELAXED)) {
 		weir_pump_pull(session);
 		return;
@@ -176,8 +186,7 @@ static void pull_or_activate(struct weir_session *session, int events)
 	weir_combine_activate(&session->nic->combine, &session->active);
 }
 
-static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages,
-		    bool may_leave_posts)
+static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages)
 {
 	unsigned int i;
 	int events = 0;
@@ -194,10 +203,7 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 		weir_session_keepalive_check(session, now_ns);
 	events += expire_deadlines(session, now_ns);
 	session->polled_wrs = session->counters->work_requests;
-	if (may_leave_posts)
-		pull_or_activate(session, events);
-	else
-		weir_pump_pull(session);
+	pull_or_activate(session, events);
 	if (weir_session_is_whole(session))
 		return events;
 	if (!for_messages)
@@ -208,12 +214,12 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 
 int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 {
-	return poll_all(session, now_ns, true, false);
+	return poll_all(session, now_ns, true);
 }
 
 void weir_pump_poll_sends(struct weir_session *session, uint64_t now_ns)
 {
-	poll_all(session, now_ns, !session->recv_armed, true);
+	poll_all(session, now_ns, !session->recv_armed);
 }
 
 static bool arm_cq(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,
@@ -268,9 +274,9 @@ static int poll_after_arming(struct weir_session *session)
 
 	for (polls = 0; polls < POLLS_MAX; polls++) {
 		if (session->polled_wrs == session->counters->work_requests ||
-		    !weir_list_is_empty(&session->engine.backlog.ready))
+		    weir_backlog_has_ready(&session->engine.backlog))
 			break;
-		events += poll_all(session, weir_now_ns(), !session->recv_armed, false);
+		events += poll_all(session, weir_now_ns(), !session->recv_armed);
 	}
 	return events;
 }
@@ -344,14 +350,30 @@ static void take_event(struct weir_session *session, int fd)
 	}
 }
 
-/* Returns with nic->lock held. Return: the number of completion events. */
-static uint32_t sleep_and_lock(struct weir_session *session, int timeout_ms)
+/*
+ * Lanes have called the session's thread. Whatever else the call was for is found with the lock,
+ * once the lanes have come back.
+ */
+static void watch_lanes(struct weir_session *session)
+{
+	drain_eventfd(session->kick_fd);
+	weir_lanes_watch(session);
+}
+
+/*
+ * Returns with nic->lock held. @may_watch: the caller is the session's thread. Return: the number
+ * of completion events.
+ */
+static uint32_t sleep_and_lock(struct weir_session *session, int timeout_ms, bool may_watch)
 {
 	struct epoll_event events[4];
 	uint64_t before;
 	int i, ready;
 
 	ready = epoll_wait(session->epoll_fd, events, 4, timeout_ms);
+	if (may_watch && weir_lanes_are_lent(session) && ready == 1 &&
+	    events[0].data.fd == session->kick_fd)
+		watch_lanes(session);
 	weir_session_lock(session);
 	before = session->counters->events;
 	for (i = 0; i < ready; i++)
@@ -361,7 +383,7 @@ static uint32_t sleep_and_lock(struct weir_session *session, int timeout_ms)
 
 void weir_pump_sleep(struct weir_session *session, int timeout_ms)
 {
-	uint32_t events = sleep_and_lock(session, timeout_ms);
+	uint32_t events = sleep_and_lock(session, timeout_ms, true);
 
 	if (timeout_ms < 0)
 		weir_trace_note(&session->trace, weir_now_ns(),
@@ -374,7 +396,7 @@ int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive)
 {
 	int handled;
 
-	sleep_and_lock(session, timeout_ms);
+	sleep_and_lock(session, timeout_ms, false);
 	handled = weir_pump_poll(session, weir_now_ns());
 	handled += weir_pump_leave(session, receive);
 	if (session->down_due) /* not all callers report it, and the kick may have been consumed */

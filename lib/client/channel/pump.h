@@ -29,7 +29,10 @@ enum weir_pump_step weir_pump_chain(struct weir_session *session);
 /* Does all actions of the engine. */
 void weir_pump_pull(struct weir_session *session);
 
-/* Checks all CQs and deadlines once, and pulls. Return: the number of completions and deadlines. */
+/*
+ * Checks all CQs and deadlines once. Posts, or leaves that to the end of the caller's turn if other
+ * threads want the lock. Return: the number of completions and deadlines.
+ */
 int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
 
 /*
@@ -64,8 +67,8 @@ void weir_pump_leave_to_waiters(struct weir_session *session);
 int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive);
 
 /*
- * Sleeps for an event, at most @timeout_ms (-1: for ever, with a trace record), and takes it.
- * Context: without nic->lock.
+ * Sleeps for an event, at most @timeout_ms (-1: for ever, with a trace record), and takes it. Looks
+ * after lanes that call for it. Context: the session's thread, without nic->lock.
  */
 void weir_pump_sleep(struct weir_session *session, int timeout_ms);
 

@@ -15,6 +15,10 @@ static_assert(WEIR_REGION_NAME_MAX == WIRE_CONTROL_NAME_MAX,
 static_assert((int)WEIR_HOT == (int)WEIR_PATH_HINT_HOT &&
 		      (int)WEIR_COLD == (int)WEIR_PATH_HINT_COLD,
 	      "hints reach the core as they are");
+static_assert((int)WEIR_CLASS_URGENT == (int)WEIR_WINDOW_URGENT + 1 &&
+		      (int)WEIR_CLASS_NORMAL == (int)WEIR_WINDOW_NORMAL + 1 &&
+		      (int)WEIR_CLASS_BULK == (int)WEIR_WINDOW_BULK + 1,
+	      "classes reach the core as they are");
 static_assert(WEIR_REGION_EXCLUSIVE == WIRE_REGION_EXCLUSIVE &&
 		      WEIR_REGION_READ_ONLY == WIRE_REGION_READ_ONLY,
 	      "flags travel as they are");
@@ -179,6 +183,21 @@ int weir_region_attach(struct weir_session *session, const struct weir_region_to
 void weir_region_hint(struct weir_region *region, enum weir_hint hint)
 {
 	__atomic_store_n(&region->hint, (uint8_t)hint, __ATOMIC_RELAXED);
+}
+
+int weir_region_class(struct weir_region *region, enum weir_class class_nr)
+{
+	struct weir_session *session = region->session;
+
+	if (class_nr > WEIR_CLASS_BULK)
+		return -EINVAL;
+	if (class_nr) {
+		weir_session_lock(session);
+		weir_session_join_classes(session);
+		weir_session_unlock(session);
+	}
+	__atomic_store_n(&region->class_nr, (uint8_t)class_nr, __ATOMIC_RELAXED);
+	return 0;
 }
 
 uint64_t weir_region_length(const struct weir_region *region)

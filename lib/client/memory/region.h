@@ -15,6 +15,7 @@
  * @read_only: writes are refused here, as at the donor
  * @exclusive: no other session holds the region
  * @hint: for requests without a hint; an enum weir_hint, atomic
+ * @class_nr: of requests; an enum weir_class, atomic
  *
  * All else is immutable.
  */
@@ -28,6 +29,7 @@ struct weir_region {
 	bool read_only;
 	bool exclusive;
 	uint8_t hint;
+	uint8_t class_nr;
 };
 
 /*

@@ -162,6 +162,9 @@ static int receive_message(struct weir_session *session, const void *data, size_
 	case WIRE_CONTROL_REPLY:
 		return weir_calls_reply(session, &head, body);
 	case WIRE_CONTROL_CREDIT:
+		if (wire_control_is_closing(&head))
+			weir_session_reconnect_give_up(session, -ENOTCONN);
+		return 0;
 	case WIRE_CONTROL_RECLAIM: /* nothing here is movable */
 		return 0;
 	case WIRE_APP_CALL:

@@ -67,6 +67,7 @@ struct weir_handshake_buffers {
  * @waiting: senders that wait for room
  * @inbox, @inbox_count: copies for the handler
  * @handling: a thread is running the handler
+ * @is_closing: the CREDIT that closes the session must still be posted
  */
 struct weir_messages {
 	char *arena;
@@ -83,6 +84,7 @@ struct weir_messages {
 	struct weir_list inbox;
 	unsigned int inbox_count;
 	bool handling;
+	bool is_closing;
 };
 
 /* A copy of a message. NULL: out of memory. Without the lock. */
@@ -116,6 +118,9 @@ void weir_messages_finish(struct weir_request *request);
 
 /* Polls for arrived messages. Owes a weir_pump_pull(). Return: number of messages. */
 int weir_messages_poll(struct weir_session *session);
+
+/* Tells the donor, behind all other messages, that the session closes. Owes a weir_pump_pull(). */
+void weir_messages_close(struct weir_session *session);
 
 /* Return: true if all accepted messages have been sent and their completions polled. */
 bool weir_messages_are_sent(const struct weir_session *session);

@@ -114,6 +114,30 @@ static void wake_waiting(struct weir_session *session)
 	}
 }
 
+/* No message follows the CREDIT that closes the session. */
+static bool is_close_due(const struct weir_messages *m)
+{
+	return m->is_closing && !m->backlog_count && weir_credit_may_send_bare(&m->credit);
+}
+
+static bool is_credit_due(const struct weir_messages *m)
+{
+	return weir_credit_is_due(&m->credit) || is_close_due(m);
+}
+
+static void post_credit(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+	bool closes = is_close_due(m);
+	const struct wire_control_head head = {
+		.kind = WIRE_CONTROL_CREDIT,
+		.flags = closes ? WIRE_CONTROL_CLOSING : 0,
+	};
+
+	if (!post_message(session, head, NULL) && closes)
+		m->is_closing = false;
+}
+
 void weir_messages_flush(struct weir_session *session)
 {
 	struct weir_messages *m = &session->messages;
@@ -130,9 +154,8 @@ void weir_messages_flush(struct weir_session *session)
 		m->backlog_count--;
 		free(copy);
 	}
-	if (is_up(session) && weir_credit_is_due(&m->credit) && has_buffer(m))
-		post_message(session, (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT },
-			     NULL);
+	if (is_up(session) && has_buffer(m) && is_credit_due(m))
+		post_credit(session);
 	if (has_room(session))
 		wake_waiting(session);
 }
@@ -185,6 +208,12 @@ int weir_message_send(struct weir_session *session, enum wire_control_kind kind,
 	return rc == -ENOTCONN ? add_to_backlog(m, &head, data) : rc;
 }
 
+void weir_messages_close(struct weir_session *session)
+{
+	session->messages.is_closing = true;
+	weir_messages_flush(session);
+}
+
 bool weir_messages_are_sent(const struct weir_session *session)
 {
 	const struct weir_messages *m = &session->messages;
@@ -193,7 +222,7 @@ bool weir_messages_are_sent(const struct weir_session *session)
 
 	for (at = m->free_outgoing.next; at != &m->free_outgoing; at = at->next)
 		unused++;
-	return !m->backlog_count && unused == WEIR_MESSAGE_SENDS;
+	return !m->is_closing && !m->backlog_count && unused == WEIR_MESSAGE_SENDS;
 }
 
 void weir_messages_keep_unsent_calls(struct weir_session *session)

@@ -152,6 +152,22 @@ void weir_combine_lock(struct weir_nic *nic)
 	weir_combine_drain_inbox(nic);
 }
 
+bool weir_combine_lock_unless_lent(struct weir_session *session)
+{
+	struct weir_nic *nic = session->nic;
+
+	if (weir_lanes_are_lent(session))
+		return false;
+	weir_mutex_lock(&nic->lock);
+	if (weir_lanes_are_lent(session)) { /* while the caller waited for the lock */
+		weir_combine_unlock(nic);
+		return false;
+	}
+	weir_lanes_recall(nic);
+	weir_combine_drain_inbox(nic);
+	return true;
+}
+
 void weir_combine_unlock(struct weir_nic *nic)
 {
 	if (!unlock_and_may_leave(nic) && weir_combine_trylock(nic))
@@ -173,8 +189,7 @@ void weir_combine_ended(struct weir_nic *nic, struct weir_session *session)
 		return;
 	}
 	offer_lanes(nic, session);
-	weir_mutex_unlock(&nic->lock);
-	if (!weir_combine_may_leave(&nic->combine.inbox, false) && weir_combine_trylock(nic))
+	if (!unlock_and_may_leave(nic) && weir_combine_trylock(nic))
 		run_combiner(nic, session);
 }
 

@@ -27,6 +27,12 @@ struct weir_session;
 void weir_combine_lock(struct weir_nic *nic);
 
 /*
+ * As weir_combine_lock(), unless the lanes of @session are lent, or will be soon. Return: true if
+ * the caller holds the lock.
+ */
+bool weir_combine_lock_unless_lent(struct weir_session *session);
+
+/*
  * Gives the lock back, to take it again soon and serve: the inbox is not checked. Context: with the
  * lock held.
  */

@@ -114,6 +114,7 @@ static WEIR_ALWAYS_INLINE int weir_prepare_remote(struct weir_req *req,
 	req->remote = region->addr + offset;
 	req->exclusive = region->exclusive;
 	req->hint = __atomic_load_n(&region->hint, __ATOMIC_RELAXED);
+	req->class = __atomic_load_n(&region->class_nr, __ATOMIC_RELAXED);
 	req->rkey = region->rkey;
 	return 0;
 }

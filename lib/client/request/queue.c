@@ -14,6 +14,7 @@
 #include <weir/request.h>
 #include "lib/base/clock.h"
 #include "lib/base/futex.h"
+#include "lib/client/channel/lanes.h"
 #include "lib/client/request/queue.h"
 
 #define EVENTS_MIN 64
@@ -151,7 +152,7 @@ int weir_queue_fd(const struct weir_queue *queue)
 
 	weir_spinlock_lock(&q->lock);
 	if (q->fd < 0) {
-		q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		__atomic_store_n(&q->fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), __ATOMIC_RELAXED);
 		if (q->count)
 			fd_raise(q);
 	}
@@ -176,11 +177,37 @@ static int take_events(struct weir_queue *q, struct weir_event *events, int max)
 	return (int)taken;
 }
 
+bool weir_queue_may_have(const struct weir_queue *queue)
+{
+	struct weir_queue *q = (struct weir_queue *)queue; /* as weir_queue_fd() */
+	bool may_have;
+
+	weir_spinlock_lock(&q->lock);
+	may_have = q->count || q->woken;
+	weir_spinlock_unlock(&q->lock);
+	return may_have;
+}
+
+/* The lanes that may owe events, or NULL. With the lock held. */
+static struct weir_lane_set *lanes_of(const struct weir_queue *q)
+{
+	if (q->count || __atomic_load_n(&q->reserved, __ATOMIC_RELAXED) == q->taken)
+		return NULL;
+	return __atomic_load_n(&q->lanes, __ATOMIC_RELAXED);
+}
+
 int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max)
 {
+	struct weir_lane_set *lanes;
 	int taken;
 
 	weir_spinlock_lock(&queue->lock);
+	lanes = lanes_of(queue);
+	if (lanes) {
+		weir_spinlock_unlock(&queue->lock);
+		weir_lanes_reap(lanes);
+		weir_spinlock_lock(&queue->lock);
+	}
 	taken = take_events(queue, events, max);
 	weir_spinlock_unlock(&queue->lock);
 	return taken;
@@ -191,20 +218,26 @@ static void sleep_on_queue(struct weir_queue *q, uint64_t deadline_ns)
 {
 	uint32_t seen = q->wakeups;
 
-	q->sleepers++;
+	__atomic_store_n(&q->sleepers, q->sleepers + 1, __ATOMIC_RELAXED);
 	weir_spinlock_unlock(&q->lock);
 	weir_futex_wait(&q->wakeups, seen, deadline_ns);
 	weir_spinlock_lock(&q->lock);
-	q->sleepers--;
+	__atomic_store_n(&q->sleepers, q->sleepers - 1, __ATOMIC_RELAXED);
 }
 
 /* With the lock held; released while asleep. */
 __attribute__((noinline)) static void wait_for_some(struct weir_queue *q, int timeout_ms)
 {
+	struct weir_lane_set *lanes = lanes_of(q);
 	uint64_t deadline_ns = UINT64_MAX;
 
 	if (timeout_ms >= 0)
 		deadline_ns = weir_now_ns() + (uint64_t)timeout_ms * WEIR_NS_PER_MS;
+	if (lanes) {
+		weir_spinlock_unlock(&q->lock);
+		weir_lanes_await_event(lanes, q, deadline_ns);
+		weir_spinlock_lock(&q->lock);
+	}
 	while (!q->count && !q->woken && weir_now_ns() < deadline_ns)
 		sleep_on_queue(q, deadline_ns);
 }

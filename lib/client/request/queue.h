@@ -9,19 +9,21 @@
 #include "lib/base/spinlock.h"
 
 struct weir_event;
+struct weir_lane_set;
 
 /**
  * struct weir_queue - events to be polled or waited for
  * @lock: guards the rest; innermost
  * @wakeups: number of wake-ups; waiters sleep on this futex
- * @sleepers: threads that wait
+ * @sleepers: threads that wait; atomic to read
  * @woken: weir_queue_wake() ends a wait
  * @ring, @size: room, a power of two; @size is atomic to read
  * @first, @count: events in the ring
  * @reserved: events ever added or reserved; atomic. A successful reservation leaves at most @size
  *	of them untaken
  * @taken: events ever taken; atomic to read
- * @fd: an eventfd, readable while there are events; -1 until asked for
+ * @fd: an eventfd, readable while there are events; -1 until asked for; atomic to read
+ * @lanes: where events may come from without nic->lock, or NULL; atomic
  */
 struct weir_queue {
 	struct weir_spinlock lock;
@@ -33,7 +35,18 @@ struct weir_queue {
 	unsigned int first, count;
 	unsigned int reserved, taken;
 	int fd;
+	struct weir_lane_set *lanes;
 };
+
+/* Whether a thread sleeps in the library, or may sleep on the descriptor. Context: any thread. */
+static inline bool weir_queue_has_sleeper(const struct weir_queue *queue)
+{
+	return __atomic_load_n(&queue->sleepers, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&queue->fd, __ATOMIC_RELAXED) >= 0;
+}
+
+/* Whether there is something to take, as of a moment ago. Context: any thread. */
+bool weir_queue_may_have(const struct weir_queue *queue);
 
 /*
  * Makes room for the last @count of @claimed reserved events, or cancels their reservation.

@@ -54,7 +54,7 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 void weir_waiter_done_at_once(struct weir_waiter *waiter)
 {
 	waiter->status = 0;
-	waiter->state = DONE;
+	__atomic_store_n(&waiter->state, DONE, __ATOMIC_RELEASE);
 }
 
 static void yield_cpu(struct weir_session *session, struct weir_idle_time *idle_time)
@@ -166,6 +166,8 @@ bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
 {
 	struct weir_poll poll;
 
+	if (weir_lanes_are_lent(session))
+		weir_lanes_await_done(session, waiter);
 	if (weir_waiter_is_done(waiter))
 		return true;
 	weir_polling_begin(session, &poll, idle_time, 100, weir_now_ns());

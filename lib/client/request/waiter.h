@@ -42,7 +42,10 @@ void weir_waiter_begin(struct weir_session *session);
  */
 void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, int status);
 
-/* As a begin and a done with status 0, by the waiting thread itself. With nic->lock held. */
+/*
+ * As a begin and a done with status 0, for a thread that does not sleep: it begins to with
+ * nic->lock, which takes the lanes back. Context: with nic->lock, or by a lane.
+ */
 void weir_waiter_done_at_once(struct weir_waiter *waiter);
 
 bool weir_waiter_is_done(struct weir_waiter *waiter);

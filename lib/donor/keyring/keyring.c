@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
 #include <sodium.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/secret.h"
 #include "lib/donor/conn.h"
 #include "lib/donor/donor.h"
 #include "lib/donor/keyring/keyring.h"
 
 #define RIGHTS_FILES (WEIR_RIGHT_FILES | WEIR_RIGHT_READ | WEIR_RIGHT_WRITE)
+#define RIGHTS_POOL (WEIR_RIGHT_POOL | WEIR_RIGHT_READ | WEIR_RIGHT_WRITE | WEIR_RIGHT_REGIONS)
+#define RIGHTS_KNOWN (WEIR_RIGHTS_ALL | WEIR_RIGHT_POOL)
 
 static struct weir_donor_secret *secret_of(struct weir_list *link)
 {
@@ -38,14 +40,17 @@ static int add_secret(struct weir_list *list, const struct weir_donor_key *given
 	unsigned int rights = given->rights ? given->rights : WEIR_RIGHTS_ALL;
 	struct weir_donor_secret *secret;
 
-	if (rights & ~WEIR_RIGHTS_ALL || !(rights & WEIR_RIGHT_READ))
+	if (rights & ~RIGHTS_KNOWN || !(rights & WEIR_RIGHT_READ))
 		return weir_error_set(error, -EINVAL, "rights %#x: a key may at least read",
 				      rights);
 	if (rights & WEIR_RIGHT_FILES && (rights & RIGHTS_FILES) != RIGHTS_FILES)
 		return weir_error_set(error, -EINVAL, "the right to files takes read and write");
+	if (rights & WEIR_RIGHT_POOL && (rights & RIGHTS_POOL) != RIGHTS_POOL)
+		return weir_error_set(error, -EINVAL,
+				      "the right to act for a pool takes read, write and regions");
 	if (find_in(list, weir_key_id(given->key)))
 		return weir_error_set(error, -EEXIST, "the same key is given twice");
-	secret = calloc(1, sizeof(*secret));
+	secret = weir_secret_alloc(sizeof(*secret));
 	if (!secret)
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	if (given->key)
@@ -56,13 +61,8 @@ static int add_secret(struct weir_list *list, const struct weir_donor_key *given
 	secret->budget.bytes_max = given->bytes_max ? given->bytes_max : UINT64_MAX;
 	secret->refs = 1;
 	weir_list_add_tail(list, &secret->link);
+	weir_secret_forget_registers();
 	return 0;
-}
-
-static void secret_free(struct weir_donor_secret *secret)
-{
-	sodium_memzero(secret, sizeof(*secret));
-	free(secret);
 }
 
 static void free_list(struct weir_list *list)
@@ -71,7 +71,7 @@ static void free_list(struct weir_list *list)
 		struct weir_donor_secret *secret = secret_of(list->next);
 
 		weir_list_del(&secret->link);
-		secret_free(secret);
+		weir_secret_free(secret);
 	}
 }
 
@@ -109,7 +109,7 @@ void weir_keyring_put(struct weir_donor *donor, struct weir_donor_secret *secret
 	pthread_mutex_lock(&donor->lock);
 	weir_region_table_forget_budget(&donor->region_table, &secret->budget);
 	pthread_mutex_unlock(&donor->lock);
-	secret_free(secret);
+	weir_secret_free(secret);
 }
 
 struct ibv_pd *weir_keyring_pd(const struct weir_donor *donor,
@@ -166,6 +166,7 @@ static void revoke(struct weir_donor *donor, struct weir_donor_secret *secret)
 	unsigned int nr = 0;
 
 	weir_list_del(&secret->link);
+	secret->is_revoked = true;
 	for (link = donor->conns.next; link != &donor->conns; link = link->next) {
 		struct weir_donor_conn *conn = weir_list_entry(link, struct weir_donor_conn, link);
 
@@ -203,7 +204,7 @@ static void replace(struct weir_donor *donor, struct weir_list *secrets)
 			continue;
 		}
 		weir_list_del(&same->link);
-		secret_free(same);
+		weir_secret_free(same);
 	}
 	while (!weir_list_is_empty(secrets)) {
 		struct weir_donor_secret *new = secret_of(secrets->next);
@@ -211,7 +212,7 @@ static void replace(struct weir_donor *donor, struct weir_list *secrets)
 		weir_list_del(&new->link);
 		weir_list_add_tail(&donor->secrets, &new->link);
 		donor->tenants[new->tenant].has_keys = true;
-		weir_donor_log(donor, WEIR_LOG_INFO, "added key=%016llx tenant=%u rights=%#x",
+		weir_donor_log(donor, WEIR_LOG_DEBUG, "added key=%016llx tenant=%u rights=%#x",
 			       (unsigned long long)new->key_id, new->tenant, new->rights);
 	}
 }

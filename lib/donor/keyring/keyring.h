@@ -11,6 +11,7 @@
 #ifndef WEIR_LIB_DONOR_KEYRING_KEYRING_H
 #define WEIR_LIB_DONOR_KEYRING_KEYRING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/donor.h>
@@ -23,6 +24,7 @@ struct wire_control_request;
 /**
  * struct weir_donor_secret - one key
  * @link: in the donor's list; in none once revoked
+ * @is_revoked: connections that proved it are ending
  * @budget: bytes of the regions that clients of this key created
  * @refs: the list's, and those of connections and clients
  */
@@ -33,6 +35,7 @@ struct weir_donor_secret {
 	unsigned int tenant, rights;
 	struct weir_region_budget budget;
 	unsigned int refs;
+	bool is_revoked;
 };
 
 /* Adds the keys of the options, or the empty key. Return: 0; -ENOMEM; -EEXIST a key came twice. */
@@ -58,12 +61,16 @@ struct ibv_pd *weir_keyring_pd(const struct weir_donor *donor,
 void weir_keyring_settle_tenant(struct weir_donor *donor, unsigned int tenant);
 
 /**
- * weir_keyring_check_request() - whether a key's rights permit a request about regions
+ * weir_keyring_check_request() - whether a key permits a request about regions
+ * @secret: of the client
+ * @name: of the region, if the request has one
  * @is_own: of a DELETE: the session created the region
  *
  * Return: 0; -EACCES.
  */
-int weir_keyring_check_request(unsigned int rights, const struct wire_control_request *request,
+int weir_keyring_check_request(const struct weir_donor *donor,
+			       const struct weir_donor_secret *secret,
+			       const struct wire_control_request *request, const char *name,
 			       bool is_own, struct weir_error *error);
 
 #endif

@@ -9,7 +9,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/secret.h"
 #include "lib/conn/encryption.h"
+#include "lib/conn/identity.h"
 #include "lib/mux/classes.h"
 #include "lib/mux/local/local.h"
 #include "lib/base/thread.h"
@@ -157,16 +159,46 @@ static int poller_start(struct weir_mux_local *mux, struct weir_error *error)
 	return rc;
 }
 
+bool weir_mux_local_pins(const struct weir_mux_local *mux)
+{
+	const struct weir_mux_options *o = &mux->options;
+
+	return o->peer_identity || (o->key && o->key->nr_donors);
+}
+
+/* The caller may free both identities. Return: 0; -ENOMEM. */
+static int copy_identities(struct weir_mux_local *mux)
+{
+	struct weir_mux_options *o = &mux->options;
+
+	if (o->peer_identity) {
+		memcpy(mux->pin, o->peer_identity, sizeof(mux->pin));
+		o->peer_identity = mux->pin;
+	}
+	weir_handshake_random(mux->dial_id, sizeof(mux->dial_id));
+	if (!o->identity)
+		return 0;
+	mux->identity = weir_secret_alloc(sizeof(*mux->identity));
+	if (!mux->identity)
+		return -ENOMEM;
+	weir_identity_pair(o->identity, mux->identity);
+	o->identity = NULL;
+	return 0;
+}
+
 static struct weir_mux_local *local_new(const struct weir_mux_options *options)
 {
 	struct weir_mux_local *mux = calloc(1, sizeof(*mux));
-	uint8_t nonce[WIRE_NONCE];
 
 	if (!mux)
 		return NULL;
 	options_fill(&mux->options, options);
-	weir_handshake_nonce(nonce);
-	memcpy(mux->id, nonce, sizeof(mux->id));
+	weir_handshake_random(mux->id, sizeof(mux->id));
+	if (copy_identities(mux)) {
+		free(mux);
+		return NULL;
+	}
+	weir_places_init(&mux->places);
 	mux->mux.host = &weir_mux_local_ops;
 	mux->epoll = mux->wakeup_fd = -1;
 	weir_list_init(&mux->remotes);
@@ -199,6 +231,8 @@ static void local_free(struct weir_mux_local *mux)
 		close(mux->epoll);
 	if (mux->wakeup_fd >= 0)
 		close(mux->wakeup_fd);
+	weir_secret_free(mux->identity);
+	weir_places_fini(&mux->places);
 	free(mux->table);
 	free(mux->generations);
 	pthread_cond_destroy(&mux->changed);
@@ -285,10 +319,23 @@ void weir_mux_local_stop(struct weir_mux_local *mux)
 	pthread_mutex_unlock(&mux->lock);
 }
 
+/* Closes the connections that are still open: their peers get all data, and learn of the end. */
+static void close_conns(struct weir_mux_local *mux)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&mux->lock);
+	for (i = 0; i < mux->options.connections_max; i++)
+		if (mux->table[i] && !mux->table[i]->is_closed)
+			weir_mux_vconn_close(mux->table[i]);
+	pthread_mutex_unlock(&mux->lock);
+}
+
 void weir_mux_local_close(struct weir_mux_local *mux)
 {
 	unsigned int i;
 
+	close_conns(mux);
 	weir_mux_local_drain(mux, &mux->self);
 	weir_mux_local_stop(mux);
 	pthread_join(mux->poller, NULL);

@@ -36,6 +36,7 @@
 #include "core/base/list.h"
 #include "core/sched/sched.h"
 #include "lib/conn/listener.h"
+#include "lib/conn/places.h"
 #include "lib/base/clock.h"
 #include "lib/mux/vconn/vconn.h"
 #include "lib/mux/handle.h"
@@ -44,13 +45,15 @@
 #include "lib/mux/remote/remote.h"
 #include "lib/mux/local/account.h"
 
-#define WEIR_MUX_UNPROVEN_QPS_MAX 64
 #define WEIR_MUX_QP_READS_MAX 16 /* reads in flight per QP */
 #define WEIR_MUX_IDLE_NS (10 * WEIR_NS_PER_S) /* the default */
 
 /**
  * struct weir_mux_local - the mux of a process
  * @id: random; identifies the mux to others at any address; sent under the key
+ * @dial_id: its id where it dials, if it pins peers: see dedup.c
+ * @identity: in memory for keys; NULL: none
+ * @pin: options.peer_identity
  * @self: the program's own account
  * @options: with the defaults filled in
  * @table: connections by index, the lower half of an id; @generations: the upper half of the
@@ -62,7 +65,9 @@
  */
 struct weir_mux_local {
 	struct weir_mux mux;
-	uint8_t id[WIRE_MUX_ID];
+	uint8_t id[WIRE_MUX_ID], dial_id[WIRE_MUX_ID];
+	struct weir_noise_pair *identity;
+	uint8_t pin[WIRE_KEY];
 	struct weir_mux_account self;
 	struct weir_mux_options options;
 	struct weir_mux_class classes[WEIR_MUX_CLASSES_MAX];
@@ -72,7 +77,8 @@ struct weir_mux_local {
 	struct weir_list remotes, qps, services, groups;
 	struct weir_mux_vconn **table;
 	uint16_t *generations;
-	unsigned int nr_conns, next_index, nr_unproven;
+	unsigned int nr_conns, next_index;
+	struct weir_places places;
 	uint64_t last_event; /* orders handshake events: see dedup.c */
 	uint64_t last_qp;
 	bool is_stopping;
@@ -106,6 +112,8 @@ static inline bool weir_mux_local_is_low(const struct weir_mux_local *mux, uint8
 int weir_mux_local_open(const struct weir_mux_options *options, struct weir_mux_local **mux,
 			struct weir_error *error);
 void weir_mux_local_close(struct weir_mux_local *mux);
+/* Whether the mux trusts only some of the muxes that know the key, when it dials. */
+bool weir_mux_local_pins(const struct weir_mux_local *mux);
 /* Cuts off all connections and lets in no more. An account without connections may then go. */
 void weir_mux_local_stop(struct weir_mux_local *mux);
 void weir_mux_local_info(struct weir_mux_local *mux, struct weir_mux_info *info);

@@ -177,7 +177,8 @@ static bool channel_is_there(const struct weir_mux_local *mux, const struct rdma
 /* Only the poller waits for the QP's proof. */
 static bool awaits_proof(const struct weir_mux_qp *qp)
 {
-	return qp->is_counted || (qp->is_orphan && qp->state == WEIR_MUX_QP_PROVING);
+	return !weir_list_is_empty(&qp->newcomer.link) ||
+	       (qp->is_orphan && qp->state == WEIR_MUX_QP_PROVING);
 }
 
 /* Fails unproven QPs whose deadline has passed. Return: the next deadline. */

@@ -47,7 +47,7 @@ int weir_mux_ipc_recv(int socket, void *data, size_t length, int *fds)
 	ssize_t n;
 
 	do {
-		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+		n = passed_fd_recvmsg(socket, &message, 0);
 	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ECONNRESET;

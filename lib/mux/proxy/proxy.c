@@ -328,6 +328,9 @@ static void mux_close(struct weir_mux *mux)
 	struct weir_mux_proxy *tenant = proxy_of(mux);
 	struct weir_mux_ipc_reply answer;
 
+	while (!weir_list_is_empty(&tenant->conns))
+		conn_close(&weir_list_entry(tenant->conns.next, struct weir_mux_proxy_conn, link)
+				    ->app);
 	weir_mux_proxy_call(tenant, &ask, &answer, NULL);
 	shutdown(tenant->socket, SHUT_RDWR);
 	pthread_join(tenant->reader, NULL);

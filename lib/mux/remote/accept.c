@@ -23,10 +23,6 @@ static int check_request(struct weir_mux_local *mux, const struct rdma_cm_id *id
 		return weir_error_set(error, -EPROTO,
 				      "the mux has %u classes: give both ends as many",
 				      mux->options.nr_classes);
-	if (mux->nr_unproven == WEIR_MUX_UNPROVEN_QPS_MAX)
-		return weir_error_set(error, -EAGAIN,
-				      "%u others have not proven the key yet: try again",
-				      mux->nr_unproven);
 	*remote = connect->session_id ?
 			  weir_mux_remote_by_session(mux, connect->session_id, false) :
 			  NULL;
@@ -40,11 +36,9 @@ static int check_request(struct weir_mux_local *mux, const struct rdma_cm_id *id
 
 static uint64_t session_id_new(void)
 {
-	uint8_t nonce[WIRE_NONCE];
 	uint64_t id;
 
-	weir_handshake_nonce(nonce);
-	memcpy(&id, nonce, sizeof(id));
+	weir_handshake_random(&id, sizeof(id));
 	return id | 1; /* 0 means none */
 }
 
@@ -56,9 +50,32 @@ static int accept_qp(struct weir_mux_qp *qp, const struct rdma_conn_param *asked
 	return rc ? rc : weir_mux_qp_handshake_start(qp, false);
 }
 
+/*
+ * Finds a place for the sender of a REQ, and ends the QP that has to make room. Return: 0; -EAGAIN,
+ * with the cookie to bring.
+ */
+static int find_place(struct weir_mux_local *mux, struct rdma_cm_id *id,
+		      const struct wire_handshake_connect *connect,
+		      struct weir_newcomer *newcomer, uint8_t cookie[WIRE_COOKIE],
+		      struct weir_error *error)
+{
+	struct weir_newcomer *replaced;
+	int rc;
+
+	weir_places_newcomer(newcomer, &mux->places, id, NULL, connect->session_id,
+			     connect->cookie);
+	rc = weir_places_make_room(&mux->places, newcomer, &replaced, error);
+	if (rc)
+		weir_places_cookie(&mux->places, id, cookie);
+	else if (replaced)
+		weir_mux_qp_fail(container_of(replaced, struct weir_mux_qp, newcomer), -EAGAIN);
+	return rc;
+}
+
 static int admit_peer(struct weir_mux_local *mux, struct rdma_cm_id *id,
 		      const struct rdma_conn_param *param,
-		      const struct wire_handshake_connect *connect, struct weir_mux_remote *remote)
+		      const struct wire_handshake_connect *connect,
+		      const struct weir_newcomer *newcomer, struct weir_mux_remote *remote)
 {
 	char name[WEIR_ADDRESS_MAX];
 	struct weir_mux_qp *qp;
@@ -77,34 +94,49 @@ static int admit_peer(struct weir_mux_local *mux, struct rdma_cm_id *id,
 			weir_mux_remote_fail(remote, rc);
 		return rc;
 	}
-	qp->is_counted = true;
-	mux->nr_unproven++;
+	qp->version = connect->version;
+	qp->newcomer = *newcomer;
+	weir_places_take(&mux->places, &qp->newcomer);
 	rc = accept_qp(qp, param);
 	if (rc)
 		weir_mux_qp_fail(qp, rc); /* also destroys the id: no reject */
 	return 0;
 }
 
-static void handle_request(struct weir_mux_local *mux, const struct weir_cm_event *request)
+static int take_request(struct weir_mux_local *mux, const struct weir_cm_event *request,
+			struct wire_handshake_connect *connect, uint8_t cookie[WIRE_COOKIE],
+			struct weir_error *error)
 {
 	const struct rdma_conn_param *param = &request->param;
-	struct wire_handshake_connect connect;
-	struct weir_error error;
 	struct weir_mux_remote *remote = NULL;
-	int rc = wire_handshake_connect_decode(param->private_data, param->private_data_len,
-					       &connect);
+	struct weir_newcomer newcomer;
+	int rc = wire_handshake_connect_decode_as(param->private_data, param->private_data_len,
+						  &weir_handshake_versions, connect);
 
 	if (rc)
-		weir_error_set(&error, rc, "this mux speaks version %d of weir's protocol",
-			       WIRE_VERSION);
-	else
-		rc = check_request(mux, request->id, &connect, &remote, &error);
-	if (!rc) {
-		rc = admit_peer(mux, request->id, param, &connect, remote);
-		weir_error_set(&error, rc, "no queue pair: %s", weir_strerror(rc));
-	}
+		return weir_error_set(error, rc,
+				      "this mux speaks version %u of weir's protocol",
+				      weir_handshake_versions.max);
+	rc = check_request(mux, request->id, connect, &remote, error);
+	if (!rc)
+		rc = find_place(mux, request->id, connect, &newcomer, cookie, error);
 	if (rc)
-		weir_listener_reject(request->id, rc, error.text);
+		return rc;
+	rc = admit_peer(mux, request->id, param, connect, &newcomer, remote);
+	return rc ? weir_error_set(error, rc, "no queue pair: %s", weir_strerror(rc)) : 0;
+}
+
+static void handle_request(struct weir_mux_local *mux, const struct weir_cm_event *request)
+{
+	struct wire_handshake_connect connect = { 0 };
+	uint8_t cookie[WIRE_COOKIE] = { 0 };
+	struct weir_error error;
+	int rc = take_request(mux, request, &connect, cookie, &error);
+	uint16_t version = wire_handshake_reject_version(&weir_handshake_versions,
+							 connect.version);
+
+	if (rc)
+		weir_listener_reject(request->id, version, rc, error.text, cookie);
 }
 
 void weir_mux_remote_accept_events(struct weir_mux_local *mux, struct rdma_event_channel *cm)

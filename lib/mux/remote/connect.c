@@ -23,7 +23,8 @@
 enum { DIALLED, SPARE, CROSSED };
 
 /*
- * @known: session reported by the peer; @ended: session lost here
+ * @known: session reported by the peer, which has proven @identity; @ended: session lost here
+ * @again: from one attempt to the next
  * @is_left: the poller now owns the QP, and clears remote->is_dialing
  */
 struct dial {
@@ -34,6 +35,8 @@ struct dial {
 	uint64_t deadline_ns;
 	struct weir_error *error;
 	uint64_t known, ended;
+	uint8_t identity[WIRE_KEY];
+	struct weir_dialer_again again;
 	bool is_left;
 };
 
@@ -49,17 +52,19 @@ static int check_account(void *arg, struct weir_error *error)
 		       0;
 }
 
-static int connect_qp(struct weir_dialer *dialer, const struct weir_mux_qp *qp)
+static int connect_qp(struct weir_dialer *dialer, struct weir_mux_qp *qp)
 {
 	const struct weir_mux_local *mux = qp->remote->mux;
-	const struct wire_handshake_connect connect = {
+	struct wire_handshake_connect connect = {
 		.magic = WIRE_MAGIC,
-		.version = WIRE_VERSION,
+		.version = weir_dialer_version(&dialer->again),
 		.channel = qp->class,
 		.session_id = qp->class ? qp->remote->session_id : 0,
 		.key_id = weir_key_id(mux->options.key),
 	};
 
+	memcpy(connect.cookie, dialer->again.cookie, sizeof(connect.cookie));
+	qp->version = connect.version;
 	dialer->qp = qp->qp;
 	return weir_dialer_connect(dialer, &connect, sizeof(connect), mux->reads_max,
 				   WEIR_DIALER_RNR_FOR_EVER);
@@ -83,20 +88,18 @@ static int prove(struct dial *d, struct weir_mux_qp *qp)
 	if (qp->state == WEIR_MUX_QP_UP)
 		return DIALLED;
 	if (qp->state == WEIR_MUX_QP_SPARE) {
-		d->known = qp->handshake.welcome.session_id;
+		d->known = qp->handshake->welcome.session_id;
+		memcpy(d->identity, qp->handshake->identity, sizeof(d->identity));
 		rdma_disconnect(qp->id);
 		return SPARE;
 	}
 	if (qp->class && qp->status == -EAGAIN)
 		return CROSSED;
-	return weir_handshake_explain(&qp->handshake, qp->status, d->peer, d->error);
+	return weir_handshake_explain(qp->handshake, qp->status, d->peer, d->error);
 }
 
-/*
- * Dials one more QP of the remote; changes nothing on failure. Takes mux->lock. Return: as
- * prove().
- */
-static int dial_qp(struct dial *d, struct weir_mux_remote *remote, uint8_t class)
+/* Return: as dial_qp(). */
+static int dial_once(struct dial *d, struct weir_mux_remote *remote, uint8_t class)
 {
 	struct epoll_event in = { .events = EPOLLIN };
 	struct weir_mux_local *mux = d->mux;
@@ -109,6 +112,7 @@ static int dial_qp(struct dial *d, struct weir_mux_remote *remote, uint8_t class
 		.arg = d->account,
 		.check_ms = WEIR_MUX_ACCOUNT_CHECK_MS,
 		.error = d->error,
+		.again = d->again,
 	};
 	struct weir_mux_qp *qp = NULL;
 	int rc = weir_dialer_resolve(&dialer, d->address);
@@ -132,11 +136,27 @@ static int dial_qp(struct dial *d, struct weir_mux_remote *remote, uint8_t class
 		epoll_ctl(mux->epoll, EPOLL_CTL_ADD, qp->cm->fd, &in);
 		rc = prove(d, qp);
 	}
+	d->again = dialer.again;
 	if (!qp)
 		weir_dialer_close(&dialer);
 	else if (rc && !d->is_left && remote->qps[class] != qp)
 		weir_mux_qp_destroy(qp);
 	pthread_mutex_unlock(&mux->lock);
+	return rc;
+}
+
+/*
+ * Dials one more QP of the remote; changes nothing on failure. Takes mux->lock. Return: as
+ * prove().
+ */
+static int dial_qp(struct dial *d, struct weir_mux_remote *remote, uint8_t class)
+{
+	int rc;
+
+	memset(&d->again, 0, sizeof(d->again));
+	do
+		rc = dial_once(d, remote, class);
+	while (weir_dialer_tries_again(&d->again, rc));
 	return rc;
 }
 
@@ -263,6 +283,10 @@ static int adopt_known_remote(struct dial *d, const char *name)
 		rc = weir_mux_account_wait(d->account, &mux->changed, d->deadline_ns);
 	if (rc)
 		return fail_late(d, rc);
+	/* Of several pinned peers, one must not have the traffic for another. */
+	if (remote && weir_mux_local_pins(mux) &&
+	    memcmp(remote->identity, d->identity, sizeof(d->identity)))
+		remote = NULL;
 	d->ended = remote ? 0 : d->known;
 	if (remote)
 		weir_mux_remote_add_name(remote, name);

@@ -24,10 +24,17 @@
  * A mux that connects to itself has two remotes with one session: a dialling and a dialled
  * remote.
  *
- * An impostor with the key may claim another mux's id. A connect by the impostor ends our remote
- * of the real mux. If the impostor connects first and stays silent, we may drop our QP to the
- * real mux as a duplicate, where our id is the higher; traffic for the real mux then goes to the
- * impostor. All holders of the key are trusted not to do so.
+ * An impostor with the key may claim another mux's id, which is no secret. Without pins, a connect
+ * by the impostor ends our remote of the real mux. If the impostor connects first and stays silent,
+ * we may drop our QP to the real mux as a duplicate, where our id is the higher; traffic for the
+ * real mux then goes to the impostor. All holders of the key are trusted not to do so.
+ *
+ * A mux that pins its peers trusts a QP that it has dialled only: the handshake proves the identity
+ * of the end that listens. So such a mux joins no QP dialled by others with its own, in three ways.
+ * It dials under another id than it listens, so that no peer takes its QPs for duplicates. It
+ * compares what it has dialled with what it has dialled, and what it has accepted with what it has
+ * accepted. And nobody else dials a further QP of a remote that it has dialled. Two muxes that
+ * connect to each other then have two remotes. An impostor can still end remotes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -91,6 +98,8 @@ struct weir_mux_remote *weir_mux_remote_by_session(struct weir_mux_local *mux, u
 		if (remote->session_id != session_id || !remote->qps[0] ||
 		    !weir_mux_remote_is_usable(remote))
 			continue;
+		if (weir_mux_local_pins(mux) && remote->is_ours != is_client)
+			continue;
 		if (compare_ids(mux, remote->id) || remote->is_ours == is_client)
 			return remote;
 	}
@@ -111,6 +120,8 @@ struct weir_mux_remote *weir_mux_remote_by_id(struct weir_mux_local *mux,
 		if (!remote->qps[0] || memcmp(remote->id, id, WIRE_MUX_ID) ||
 		    !weir_mux_remote_is_usable(remote))
 			continue;
+		if (remote->is_ours && weir_mux_local_pins(mux))
+			continue;
 		if (remote->is_ours == ours_stays)
 			return remote;
 		if (compare_ids(mux, id))
@@ -127,7 +138,7 @@ bool weir_mux_local_expects_welcome(const struct weir_mux_local *mux)
 		const struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
 		if (!qp->class && qp->state == WEIR_MUX_QP_PROVING &&
-		    qp->handshake.state == WEIR_HANDSHAKE_WELCOME)
+		    qp->handshake->state == WEIR_HANDSHAKE_WELCOME)
 			return true;
 	}
 	return false;
@@ -138,7 +149,7 @@ static int dedup_further(const struct weir_mux_qp *qp)
 {
 	const struct weir_mux_remote *remote = qp->remote;
 
-	if (memcmp(remote->id, qp->handshake.hello.mux, WIRE_MUX_ID))
+	if (memcmp(remote->id, qp->handshake->hello.mux, WIRE_MUX_ID))
 		return -EPROTO;
 	if (remote->qps[qp->class] || weir_mux_qp_is_pending(remote, qp->class))
 		return -EALREADY;
@@ -150,7 +161,7 @@ static int dedup_further(const struct weir_mux_qp *qp)
 
 int weir_mux_qp_dedup_client(struct weir_mux_qp *qp, struct wire_handshake_welcome *welcome)
 {
-	const struct wire_handshake_hello *hello = &qp->handshake.hello;
+	const struct wire_handshake_hello *hello = &qp->handshake->hello;
 	struct weir_mux_local *mux = qp->remote->mux;
 	struct weir_mux_remote *known;
 
@@ -180,27 +191,36 @@ static const struct weir_mux_remote *find_rival(const struct weir_mux_qp *qp)
 	const struct weir_mux_remote *remote = qp->remote,
 				     *rival = weir_mux_remote_by_id(remote->mux, remote->id);
 
+	if (weir_mux_local_pins(remote->mux))
+		return NULL;
 	if (compare_ids(remote->mux, remote->id) <= 0 || !rival || rival->is_ours ||
 	    (rival->heard && rival->heard < qp->proved))
 		return NULL;
 	return rival;
 }
 
+/* Of several pinned peers, a further QP leads to that of the first. */
+static bool is_same_peer(const struct weir_mux_remote *remote, const struct weir_handshake *h)
+{
+	return !memcmp(remote->id, h->welcome.mux, WIRE_MUX_ID) &&
+	       (!weir_mux_local_pins(remote->mux) ||
+		!memcmp(remote->identity, h->identity, WIRE_KEY));
+}
+
 int weir_mux_qp_dedup_donor(struct weir_mux_qp *qp)
 {
-	struct wire_handshake_welcome *welcome = &qp->handshake.welcome;
+	struct wire_handshake_welcome *welcome = &qp->handshake->welcome;
 	struct weir_mux_remote *remote = qp->remote;
 	const struct weir_mux_remote *rival;
 
 	if (qp->class)
-		return memcmp(remote->id, welcome->mux, WIRE_MUX_ID) || remote->qps[qp->class] ?
-			       -EPROTO :
-			       0;
+		return !is_same_peer(remote, qp->handshake) || remote->qps[qp->class] ? -EPROTO : 0;
 	if (!memcmp(welcome->mux, nobody, WIRE_MUX_ID) || welcome->is_known > 1)
 		return -EPROTO;
 	if (welcome->is_known)
 		return 1;
 	memcpy(remote->id, welcome->mux, WIRE_MUX_ID);
+	memcpy(remote->identity, qp->handshake->identity, WIRE_KEY);
 	remote->session_id = welcome->session_id;
 	rival = find_rival(qp);
 	if (!rival)

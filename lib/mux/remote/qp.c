@@ -15,6 +15,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/mux/local/local.h"
+#include "lib/conn/identity.h"
 #include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
 
@@ -64,6 +65,7 @@ static void qp_free(struct weir_mux_qp *qp)
 	if (qp->mr)
 		ibv_dereg_mr(qp->mr);
 	free(qp->controls);
+	weir_handshake_free(qp->handshake);
 	free(qp);
 }
 
@@ -80,7 +82,9 @@ int weir_mux_qp_new(struct weir_mux_remote *remote, uint8_t class, struct rdma_c
 	qp->id = id;
 	qp->nr = remote->mux->last_qp++;
 	qp->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
-	rc = memory_open(qp);
+	weir_list_init(&qp->newcomer.link);
+	qp->handshake = weir_handshake_new();
+	rc = qp->handshake ? memory_open(qp) : -ENOMEM;
 	if (!rc)
 		rc = qp_create(qp);
 	if (rc) {
@@ -93,20 +97,13 @@ int weir_mux_qp_new(struct weir_mux_remote *remote, uint8_t class, struct rdma_c
 	return 0;
 }
 
-static void uncount_qp(struct weir_mux_qp *qp)
-{
-	if (qp->is_counted)
-		qp->remote->mux->nr_unproven--;
-	qp->is_counted = false;
-}
-
 void weir_mux_qp_destroy(struct weir_mux_qp *qp)
 {
 	struct weir_mux_local *mux = qp->remote->mux;
 	struct rdma_event_channel *cm = qp->cm;
 	struct rdma_cm_id *id = qp->id;
 
-	uncount_qp(qp);
+	weir_places_leave(&qp->newcomer);
 	__atomic_sub_fetch(&qp->remote->nr_handshakes_posted, qp->nr_handshakes_posted,
 			   __ATOMIC_SEQ_CST);
 	if (qp->remote->qps[qp->class] == qp)
@@ -164,23 +161,32 @@ int weir_mux_qp_handshake_start(struct weir_mux_qp *qp, bool is_client)
 		.key = remote->mux->options.key,
 		.takes_clear = remote->mux->options.encryption == WEIR_ENCRYPTION_AUTO,
 		.service.magic = WIRE_MAGIC,
+		.version = qp->version,
 		.session_id = qp->class ? remote->session_id : 0,
 		.channel = qp->class,
 		.ended = qp->ended,
 	};
-	int rc = weir_proof_setup(qp->id, is_client, &setup);
 	size_t length;
 	void *out;
+	int rc;
 
-	if (rc)
+	if (!is_client && remote->mux->identity)
+		setup.identity = *remote->mux->identity;
+	rc = weir_proof_setup(qp->id, is_client, &setup);
+	if (rc) {
+		weir_noise_wipe(&setup.identity, sizeof(setup.identity));
 		return rc;
-	memcpy(setup.mux, remote->mux->id, sizeof(setup.mux));
+	}
+	memcpy(setup.mux,
+	       weir_mux_local_pins(remote->mux) ? remote->mux->dial_id : remote->mux->id,
+	       sizeof(setup.mux));
 	if (!is_client) {
-		weir_handshake_donor(&qp->handshake, &setup);
+		weir_handshake_donor(qp->handshake, &setup);
 		return 0;
 	}
+	weir_identity_pin(&setup, remote->mux->options.peer_identity, remote->mux->options.key);
 	out = next_handshake_buffer(qp);
-	weir_handshake_client(&qp->handshake, &setup, out, &length);
+	weir_handshake_client(qp->handshake, &setup, out, &length);
 	return send_handshake(qp, out, length);
 }
 
@@ -214,7 +220,7 @@ void weir_mux_qp_fail(struct weir_mux_qp *qp, int status)
 {
 	struct weir_mux_remote *remote = qp->remote;
 
-	uncount_qp(qp);
+	weir_places_leave(&qp->newcomer);
 	if (remote->qps[qp->class] == qp) {
 		weir_mux_remote_fail(remote, status);
 		return;
@@ -245,7 +251,7 @@ static void set_rnr_timer(const struct weir_mux_qp *qp)
 static int open_proven_qp(const struct weir_mux_qp *qp)
 {
 	set_rnr_timer(qp);
-	return weir_proof_open(&qp->handshake, qp->qp, ACCESS_PROVEN) ? -ECONNRESET : 0;
+	return weir_proof_open(qp->handshake, qp->qp, ACCESS_PROVEN) ? -ECONNRESET : 0;
 }
 
 /* From here on the QP carries connections. */
@@ -254,7 +260,7 @@ static int bring_up_qp(struct weir_mux_qp *qp)
 	struct weir_mux_remote *remote = qp->remote;
 	int rc = 0;
 
-	uncount_qp(qp);
+	weir_places_leave(&qp->newcomer);
 	if (remote->worker_state == WEIR_MUX_WORKER_NONE)
 		rc = weir_mux_remote_start(remote);
 	if (rc)
@@ -326,7 +332,7 @@ static int mark_proven(struct weir_mux_qp *qp)
 		return rc;
 	if (!qp->class)
 		return bring_up_qp(qp);
-	uncount_qp(qp);
+	weir_places_leave(&qp->newcomer);
 	qp->state = WEIR_MUX_QP_WELCOMED;
 	return 0;
 }
@@ -341,14 +347,14 @@ static int welcome(struct weir_mux_qp *qp, void *out, size_t *length)
 	int rc = weir_mux_qp_dedup_client(qp, &welcome);
 
 	if (rc == -EALREADY) {
-		weir_handshake_refuse(&qp->handshake, -EAGAIN, "both ends connect at once", out,
+		weir_handshake_refuse(qp->handshake, -EAGAIN, "both ends connect at once", out,
 				      length);
 		return 0;
 	}
 	if (!rc)
 		rc = mark_proven(qp);
 	if (rc >= 0)
-		weir_handshake_welcome(&qp->handshake, &welcome, out, length);
+		weir_handshake_welcome(qp->handshake, &welcome, out, length);
 	return rc < 0 ? rc : 0;
 }
 
@@ -368,9 +374,16 @@ static int handle_welcome(struct weir_mux_qp *qp)
 	return 0;
 }
 
+/* Its secrets take locked memory, of which a user may have little. */
+static void end_handshake(struct weir_mux_qp *qp)
+{
+	weir_handshake_free(qp->handshake);
+	qp->handshake = NULL;
+}
+
 void weir_mux_qp_handshake_input(struct weir_mux_qp *qp, const void *data, size_t length)
 {
-	struct weir_handshake *h = &qp->handshake;
+	struct weir_handshake *h = qp->handshake;
 	void *out = next_handshake_buffer(qp);
 	size_t out_length = 0;
 	int rc = -EPROTO;
@@ -388,6 +401,8 @@ void weir_mux_qp_handshake_input(struct weir_mux_qp *qp, const void *data, size_
 		rc = 0;
 	if (out_length && !rc)
 		rc = send_handshake(qp, out, out_length);
+	if (qp->state == WEIR_MUX_QP_UP || qp->state == WEIR_MUX_QP_WELCOMED)
+		end_handshake(qp);
 	if (rc)
 		weir_mux_qp_fail(qp, rc);
 }

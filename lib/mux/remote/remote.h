@@ -11,6 +11,7 @@
 #include "core/sched/sched.h"
 #include "lib/conn/address.h"
 #include "lib/conn/handshake.h"
+#include "lib/conn/places.h"
 #include "lib/mux/vconn/vconn.h"
 
 struct weir_mux_local;
@@ -67,6 +68,7 @@ struct weir_mux_sched_group {
  * @ended: client: session still known to the peer and lost here; 0 if none
  * @proved: client: mux->last_event when we sent the proof
  * @nr: unique within the mux; @nr_handshakes_posted: handshake messages in flight; mux->lock
+ * @handshake: until the peer is proven; then NULL
  * @controls: registered: WEIR_MUX_QP_CTRLS messages, then the handshake's
  * @posted, @first, @count, @nr_controls, @chain, @nr_chain: worker only
  */
@@ -74,6 +76,7 @@ struct weir_mux_qp {
 	struct weir_list link;
 	struct weir_mux_remote *remote;
 	uint8_t class;
+	uint16_t version; /* of the protocol, asked for in the REQ */
 	struct rdma_cm_id *id;
 	struct ibv_qp *qp;
 	struct rdma_event_channel *cm;
@@ -81,9 +84,9 @@ struct weir_mux_qp {
 	int status;
 	uint64_t ended, proved, nr;
 	unsigned int nr_handshakes_posted;
-	struct weir_handshake handshake;
+	struct weir_handshake *handshake;
 	uint64_t deadline_ns;
-	bool is_counted; /* in mux->nr_unproven */
+	struct weir_newcomer newcomer; /* the peer's place, until the peer has proven the key */
 	bool is_orphan; /* the dialling thread gave up; now the poller's */
 
 	struct wire_mux_control *controls;
@@ -114,6 +117,7 @@ enum weir_mux_worker_state { WEIR_MUX_WORKER_NONE, WEIR_MUX_WORKER_RUNNING, WEIR
  * @name: the address first dialled, or from which the peer connected
  * @names: all addresses used to reach the remote, the last WEIR_MUX_REMOTE_NAMES_MAX; mux->lock
  * @id: the peer's proven id; 0: not known yet
+ * @identity: if @is_ours, the public key that the peer has proven on the first QP
  * @session_id: names the remote when either end dials a further QP
  * @is_ours: we dialled the QP of class 0
  * @refs: connections, threads about to connect, and the mux; mux->lock
@@ -146,7 +150,7 @@ struct weir_mux_remote {
 	struct weir_mux_local *mux;
 	char name[WEIR_ADDRESS_MAX], names[WEIR_MUX_REMOTE_NAMES_MAX][WEIR_ADDRESS_MAX];
 	unsigned int nr_names;
-	uint8_t id[WIRE_MUX_ID], dialing;
+	uint8_t id[WIRE_MUX_ID], identity[WIRE_KEY], dialing;
 	uint64_t session_id, heard;
 	unsigned int refs;
 	struct weir_mux_qp *qps[WEIR_MUX_CLASSES_MAX];
@@ -196,7 +200,7 @@ bool weir_mux_remote_is_usable(const struct weir_mux_remote *remote);
 /* The usable remote with the address @name. */
 struct weir_mux_remote *weir_mux_remote_by_name(struct weir_mux_local *mux, const char *name);
 void weir_mux_remote_add_name(struct weir_mux_remote *remote, const char *name);
-/* The remote of a further QP. @is_client: we dial the QP. */
+/* The remote of a further QP. @is_client: we dial the QP. A mux with pins keeps the kinds apart. */
 struct weir_mux_remote *weir_mux_remote_by_session(struct weir_mux_local *mux, uint64_t session_id,
 						   bool is_client);
 /* The remote with the peer's id, for an incoming QP. */

@@ -363,7 +363,7 @@ static void sleep_until_event(struct weir_mux_remote *remote)
 /*
  * Nothing is in flight any more: ends all connections of the remote, including connections still
  * waiting for the peer's FIN. With the QPs in error, no peer can write into the rings, so others
- * may use the memory.
+ * may use the memory. The end of its mux takes nothing from a connection that the peer has closed.
  */
 static void release_conns(struct weir_mux_remote *remote)
 {
@@ -374,7 +374,8 @@ static void release_conns(struct weir_mux_remote *remote)
 	weir_mux_remote_flush_qps(remote);
 	while (!weir_list_is_empty(&remote->conns)) {
 		conn = weir_list_entry(remote->conns.next, struct weir_mux_vconn, remote_link);
-		weir_mux_vconn_fail(conn, remote_status(remote));
+		if (!weir_mux_vconn_is_finished(conn))
+			weir_mux_vconn_fail(conn, remote_status(remote));
 		weir_mux_rdma_op_drop(&conn->rdma_op, -ECONNRESET);
 		weir_mux_rdma_op_drop(&conn->zc_send, -ECONNRESET);
 		weir_list_del(&conn->remote_link);

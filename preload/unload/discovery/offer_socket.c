@@ -201,7 +201,7 @@ int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offe
 	ssize_t n;
 
 	from->any.sa_family = AF_UNSPEC; /* a sender without a name leaves this unset */
-	n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	n = passed_fd_recvmsg(fd, &message, 0);
 	from->size = message.msg_namelen;
 	if (n >= 0)
 		passed_fd_take(&message, NULL, 0);
