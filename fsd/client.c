@@ -6,6 +6,7 @@
 #include "fsd/handle.h"
 #include "fsd/inode.h"
 #include "fsd/deferred.h"
+#include "fsd/snapshot/snapshot.h"
 
 /*
  * By then a living client has answered FS_SHARE, and the cached entries of a silent client have
@@ -156,6 +157,7 @@ void fsd_leave(struct fsd_client *client)
 		fsd_client_answer(client, client->mount_call, -ECONNRESET);
 	fsd_deferred_drop(client);
 	fsd_handle_drop_client(client);
+	fsd_snapshot_drop(client);
 	TAILQ_REMOVE(&fsd->clients, client, entry);
 	free(client);
 	answer_waiting_mounts(fsd);

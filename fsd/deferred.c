@@ -6,6 +6,7 @@
 #include "fsd/client.h"
 #include "fsd/deferred.h"
 #include "fsd/request.h"
+#include "fsd/snapshot/snapshot.h"
 
 #define DEFERRED_MAX 1024
 #define LIMBO_TIMEOUT_NS 1000000000u
@@ -61,7 +62,7 @@ void fsd_deferred_retry(struct fsd *fsd)
 {
 	struct fsd_deferred *p, *next;
 
-	for (p = TAILQ_FIRST(&fsd->deferred); p; p = next) {
+	for (p = TAILQ_FIRST(&fsd->deferred); p && !fsd_snapshot_freezes(fsd); p = next) {
 		next = TAILQ_NEXT(p, entry);
 		if (fsd_request_try(p->client, p->call, p->message, p->length) != -EINPROGRESS) {
 			deferred_end(p);
@@ -70,6 +71,15 @@ void fsd_deferred_retry(struct fsd *fsd)
 			deferred_end(p);
 		}
 	}
+}
+
+void fsd_deferred_thaw(struct fsd *fsd)
+{
+	struct fsd_deferred *p;
+
+	TAILQ_FOREACH(p, &fsd->deferred, entry)
+		p->deadline_ns = fsd->host.clock_ns(fsd->host.arg) + LIMBO_TIMEOUT_NS;
+	fsd_deferred_retry(fsd);
 }
 
 void fsd_deferred_drop(struct fsd_client *client)

@@ -105,7 +105,7 @@ static int slot_reserve(struct fsd_dir *dir)
 	return 0;
 }
 
-static uint64_t name_cost(struct fsd_text text)
+uint64_t fsd_dir_name_cost(struct fsd_text text)
 {
 	return sizeof(struct fsd_name) + text.length + 2 * sizeof(struct fsd_slot);
 }
@@ -117,13 +117,13 @@ static int insert_name(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text t
 	struct fsd_name *name;
 	int rc;
 
-	rc = fsd_charge(fsd, name_cost(text));
+	rc = fsd_charge(fsd, fsd_dir_name_cost(text));
 	if (rc)
 		return rc;
 	name = malloc(sizeof(*name) + text.length);
 	if (!name || slot_reserve(&dir->dir)) {
 		free(name);
-		fsd_uncharge(fsd, name_cost(text));
+		fsd_uncharge(fsd, fsd_dir_name_cost(text));
 		return -ENOMEM;
 	}
 	name->dir = dir;
@@ -163,7 +163,7 @@ static void name_remove(struct fsd *fsd, struct fsd_name *name)
 	if (dir->nr > 16 && dir->names < dir->nr / 2)
 		compact_slots(dir);
 	fsd_hashtable_remove(&fsd->names, &name->link);
-	fsd_uncharge(fsd, name_cost((struct fsd_text){ name->text, name->length }));
+	fsd_uncharge(fsd, fsd_dir_name_cost((struct fsd_text){ name->text, name->length }));
 	free(name);
 }
 

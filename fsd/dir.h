@@ -23,6 +23,9 @@ void fsd_dir_fini(struct fsd_inode *dir);
 struct fsd_inode *fsd_dir_find(const struct fsd *fsd, const struct fsd_inode *dir,
 			       struct fsd_text text);
 
+/* The charge for a name. */
+uint64_t fsd_dir_name_cost(struct fsd_text text);
+
 /**
  * fsd_dir_link() - give an inode a name in @dir
  * @text: must not exist in @dir

@@ -7,6 +7,7 @@
 #include "fsd/inode.h"
 #include "fsd/lock.h"
 #include "fsd/deferred.h"
+#include "fsd/snapshot/snapshot.h"
 
 #define META_BYTES_MIN (16ull << 20)
 #define CLEAN_BYTES (2u << 20) /* per slice: about 0.3 ms */
@@ -56,10 +57,11 @@ int fsd_open(const struct fsd_host *host, const struct fsd_options *options, str
 static void free_all(struct fsd_hashtable *table, void (*free_one)(struct fsd *fsd, void *one),
 		     struct fsd *fsd)
 {
-	for (uint64_t i = 0; i <= table->mask; i++) {
-		while (table->bucket[i])
-			free_one(fsd, table->bucket[i]);
-	}
+	struct fsd_hash_node *link;
+
+	for (uint64_t i = 0; i < table->buckets; i++)
+		while ((link = fsd_hashtable_bucket(table, i)))
+			free_one(fsd, link);
 }
 
 static void free_name(struct fsd *fsd, void *name)
@@ -93,6 +95,7 @@ static void abandon_clients(struct fsd *fsd)
 
 void fsd_close(struct fsd *fsd)
 {
+	fsd_snapshot_fini(fsd);
 	abandon_clients(fsd);
 	free_all(&fsd->names, free_name, fsd);
 	free_all(&fsd->inodes, free_inode, fsd);
@@ -121,7 +124,7 @@ bool fsd_has_freed(const struct fsd *fsd)
 
 bool fsd_has_work(const struct fsd *fsd)
 {
-	return fsd->space.dirty || !TAILQ_EMPTY(&fsd->deferred) || is_short(fsd);
+	return fsd->space.dirty || !TAILQ_EMPTY(&fsd->deferred) || fsd->snapshot || is_short(fsd);
 }
 
 void fsd_work(struct fsd *fsd)
@@ -129,6 +132,7 @@ void fsd_work(struct fsd *fsd)
 	fsd_space_clean(&fsd->space, CLEAN_BYTES);
 	if (is_short(fsd))
 		fsd_space_grow(&fsd->space);
+	fsd_snapshot_work(fsd);
 	fsd_deferred_retry(fsd);
 }
 

@@ -145,8 +145,9 @@ bool fsd_has_freed(const struct fsd *fsd);
 /**
  * fsd_work() - do a slice of background work
  *
- * Zeroes freed memory, takes a chunk ahead of need, and retries deferred requests. A call takes
- * about a millisecond. While fsd_has_work(), the host calls again soon, but not immediately.
+ * Zeroes freed memory, takes a chunk ahead of need, goes on with a copy of a directory, and retries
+ * deferred requests. A call takes about a millisecond. While fsd_has_work(), the host calls again
+ * soon, but not immediately.
  */
 void fsd_work(struct fsd *fsd);
 bool fsd_has_work(const struct fsd *fsd);

@@ -37,7 +37,7 @@ int fsd_handle_open(struct fsd_client *client, struct fsd_inode *inode)
 	if (inode->opens == UINT32_MAX)
 		return -ENFILE;
 	if (!handle) {
-		if (fsd_charge(client->fsd, sizeof(*handle)))
+		if (fsd_charge_for(client->fsd, FSD_META_OPEN, sizeof(*handle)))
 			return -ENFILE;
 		handle = calloc(1, sizeof(*handle));
 		if (!handle) {

@@ -5,18 +5,38 @@
 
 #include "fsd/dir.h"
 #include "fsd/data/file.h"
+#include "fsd/inherit.h"
 #include "fsd/inode.h"
 #include "fsd/xattr.h"
 
 #define MODE_BITS 07777u
 #define SET_BITS 511u
 
-int fsd_charge(struct fsd *fsd, uint64_t bytes)
+static uint64_t room_for(const struct fsd *fsd, enum fsd_meta_use use)
 {
-	if (bytes > fsd->meta_bytes_max - fsd->meta_bytes)
+	uint64_t limit = fsd->meta_bytes_max;
+
+	if (use != FSD_META_OPEN && !fsd->is_loading)
+		limit -= limit / (use == FSD_META_LOCK ? 4 : 8);
+	return limit > fsd->meta_bytes ? limit - fsd->meta_bytes : 0;
+}
+
+uint64_t fsd_meta_room(const struct fsd *fsd)
+{
+	return room_for(fsd, FSD_META_NAME);
+}
+
+int fsd_charge_for(struct fsd *fsd, enum fsd_meta_use use, uint64_t bytes)
+{
+	if (bytes > room_for(fsd, use))
 		return -ENOSPC;
 	fsd->meta_bytes += bytes;
 	return 0;
+}
+
+int fsd_charge(struct fsd *fsd, uint64_t bytes)
+{
+	return fsd_charge_for(fsd, FSD_META_NAME, bytes);
 }
 
 void fsd_uncharge(struct fsd *fsd, uint64_t bytes)
@@ -56,7 +76,7 @@ static int set_target(struct fsd_inode *inode, const void *target, uint32_t leng
 	return 0;
 }
 
-static uint64_t inode_cost(const struct fsd_inode *inode)
+uint64_t fsd_inode_cost(const struct fsd_inode *inode)
 {
 	return sizeof(*inode) + (S_ISLNK(inode->mode) ? inode->size : 0);
 }
@@ -121,7 +141,7 @@ void fsd_inode_free(struct fsd *fsd, struct fsd_inode *inode)
 	else if (S_ISLNK(inode->mode))
 		free(inode->target);
 	fsd_xattr_drop_all(fsd, inode);
-	fsd_uncharge(fsd, inode_cost(inode));
+	fsd_uncharge(fsd, fsd_inode_cost(inode));
 	free(inode);
 }
 
@@ -150,33 +170,18 @@ void fsd_inode_attr(const struct fsd_inode *inode, struct wire_fs_attr *attr)
 	};
 }
 
-static bool is_after(const struct wire_fs_time *a, const struct wire_fs_time *b)
-{
-	return a->sec != b->sec ? a->sec > b->sec : a->nsec > b->nsec;
-}
-
-static void advance_ctime(struct fsd_inode *inode, const struct wire_fs_time *now)
-{
-	if (is_after(now, &inode->ctime)) {
-		inode->ctime = *now;
-	} else if (++inode->ctime.nsec == 1000000000) {
-		inode->ctime.sec++;
-		inode->ctime.nsec = 0;
-	}
-}
-
 void fsd_inode_stamp(const struct fsd *fsd, struct fsd_inode *inode)
 {
 	struct wire_fs_time now = fsd_now(fsd);
 
-	advance_ctime(inode, &now);
+	fsd_advance_ctime(&inode->ctime, &now);
 }
 
 void fsd_inode_changed(const struct fsd *fsd, struct fsd_inode *inode)
 {
 	inode->change++;
 	inode->mtime = fsd_now(fsd);
-	advance_ctime(inode, &inode->mtime);
+	fsd_advance_ctime(&inode->ctime, &inode->mtime);
 }
 
 static bool is_time(const struct wire_fs_time *time)
@@ -222,9 +227,9 @@ int fsd_inode_set(struct fsd *fsd, struct fsd_inode *inode, const struct wire_fs
 		inode->atime = now;
 	if (set->mask & FS_SET_MTIME_NOW)
 		inode->mtime = now;
-	if (set->mask & FS_SET_CTIME && is_after(&set->ctime, &inode->ctime))
+	if (set->mask & FS_SET_CTIME && fsd_is_after(&set->ctime, &inode->ctime))
 		inode->ctime = set->ctime;
 	else if (set->mask)
-		advance_ctime(inode, &now);
+		fsd_advance_ctime(&inode->ctime, &now);
 	return 0;
 }

@@ -39,6 +39,9 @@ int fsd_inode_new(struct fsd *fsd, uint32_t mode, uint32_t rdev, const void *tar
 int fsd_inode_restore(struct fsd *fsd, uint64_t ino, uint32_t mode, const void *target,
 		      uint32_t target_length, struct fsd_inode **inode);
 
+/* The charge for an inode without its extended attributes. */
+uint64_t fsd_inode_cost(const struct fsd_inode *inode);
+
 /* Frees the inode if it has no names and no opens left. */
 void fsd_inode_put(struct fsd *fsd, struct fsd_inode *inode);
 

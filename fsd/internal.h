@@ -59,6 +59,7 @@ struct fsd_inode {
 	struct fsd_freed_list limbo; /* oldest first */
 	struct fsd_lock_list locks;
 	struct fsd_wait_list waits;
+	uint32_t nr_locks, nr_waits;
 	struct fsd_xattr_list xattrs;
 };
 
@@ -85,12 +86,15 @@ struct fsd_client {
 	enum fsd_client_state state;
 	bool caches; /* may cache names: the client was told that it is alone */
 	bool asked_to_share; /* FS_SHARE was sent, FS_SHARED has not arrived */
+	uint64_t batch; /* number of the last FS_BATCH, ... */
+	bool batch_is_cut; /* ... of which changes were skipped */
+	uint64_t first_number, end_number; /* of FS_RESERVE, not used yet */
 	void *mount_call; /* in FSD_MOUNTING */
 	uint64_t mount_deadline_ns;
 	uint64_t recall_ns; /* when to repeat recalls that could not be sent; 0: all were */
 	struct fsd_handle_list handles;
 	struct fsd_wait_list waits;
-	uint32_t nr_waits;
+	uint32_t nr_locks, nr_waits;
 };
 
 struct fsd {
@@ -100,21 +104,33 @@ struct fsd {
 	struct fsd_hashtable inodes, names;
 	struct fsd_inode *root;
 	uint64_t next_ino, next_client;
+	uint64_t changes; /* requests that may have changed the state, for FS_CHECK */
 	uint32_t nr_ahead; /* inodes that are ahead */
 	/* of the donor's own memory, for everything except file data */
 	uint64_t meta_bytes, meta_bytes_max;
+	bool is_loading; /* an image, of which all has its place */
 	struct fsd_client_list clients;
 	struct fsd_deferred_list deferred; /* oldest first */
 	uint32_t nr_deferred;
+	struct fsd_snapshot *snapshot; /* a copy under way, or NULL */
 	void *call; /* of the request that runs now; for fsd_host.data() */
+	const struct wire_fs_time *as_of; /* of the change of a batch that runs now, or NULL */
 	uint8_t reply[FSD_MESSAGE_MAX];
 };
 
 /*
  * Names, attributes and other metadata live in the donor's own memory. Charging limits them: a
  * client that creates files without end gets -ENOSPC instead of exhausting the donor's memory.
+ *
+ * Names and attributes leave an eighth for opens, and locks leave a quarter. So a client that makes
+ * names or sets locks without end does not stop other clients from opening files, nor locks from
+ * making names.
  */
-int fsd_charge(struct fsd *fsd, uint64_t bytes); /* 0; -ENOSPC */
+enum fsd_meta_use { FSD_META_OPEN, FSD_META_NAME, FSD_META_LOCK };
+
+int fsd_charge_for(struct fsd *fsd, enum fsd_meta_use use, uint64_t bytes); /* 0; -ENOSPC */
+int fsd_charge(struct fsd *fsd, uint64_t bytes); /* the same for FSD_META_NAME */
+uint64_t fsd_meta_room(const struct fsd *fsd); /* bytes left for names */
 void fsd_uncharge(struct fsd *fsd, uint64_t bytes);
 
 /* Whether the host moves the bytes of files: clients hold no maps. */
@@ -127,6 +143,8 @@ static inline struct wire_fs_time fsd_now(const struct fsd *fsd)
 {
 	struct wire_fs_time now = { 0 };
 
+	if (fsd->as_of)
+		return *fsd->as_of;
 	fsd->host.wall(fsd->host.arg, &now);
 	return now;
 }

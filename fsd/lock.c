@@ -8,7 +8,6 @@
 #include "fsd/inode.h"
 #include "fsd/lock.h"
 
-#define WAITS_MAX 1024 /* per client */
 #define CHAIN_MAX 64 /* owners that wait for each other */
 
 static bool same_owner(const struct fsd_lock *a, const struct fsd_lock *b)
@@ -27,17 +26,21 @@ static bool adjoin(const struct fsd_lock *a, const struct fsd_lock *b)
 	       (a->start && b->end == a->start - 1);
 }
 
-/* The lock that conflicts with @wanted, or NULL. */
+/* The first lock from @lock on that conflicts with @wanted, or NULL. */
+static struct fsd_lock *next_conflict(struct fsd_lock *lock, const struct fsd_lock *wanted)
+{
+	for (; lock; lock = TAILQ_NEXT(lock, entry)) {
+		if (lock->type != F_UNLCK && lock->flock == wanted->flock &&
+		    overlap(lock, wanted) && !same_owner(lock, wanted) &&
+		    (lock->type == F_WRLCK || wanted->type == F_WRLCK))
+			break;
+	}
+	return lock;
+}
+
 static struct fsd_lock *conflict(const struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
-	struct fsd_lock *lock;
-
-	TAILQ_FOREACH(lock, &inode->locks, entry) {
-		if (lock->flock == wanted->flock && overlap(lock, wanted) &&
-		    !same_owner(lock, wanted) && (lock->type == F_WRLCK || wanted->type == F_WRLCK))
-			return lock;
-	}
-	return NULL;
+	return next_conflict(TAILQ_FIRST(&inode->locks), wanted);
 }
 
 static int parse_lock(struct fsd_client *client, const struct wire_fs_lock *lock,
@@ -89,11 +92,13 @@ static void lock_free(struct fsd *fsd, struct fsd_lock *lock)
 	free(lock);
 }
 
-static struct fsd_lock *lock_new(struct fsd *fsd)
+/* @type: of the request. An unlock must be possible whatever locks there are. */
+static struct fsd_lock *lock_new(struct fsd *fsd, uint32_t type)
 {
+	enum fsd_meta_use use = type == F_UNLCK ? FSD_META_OPEN : FSD_META_LOCK;
 	struct fsd_lock *lock;
 
-	if (fsd_charge(fsd, sizeof(*lock)))
+	if (fsd_charge_for(fsd, use, sizeof(*lock)))
 		return NULL;
 	lock = calloc(1, sizeof(*lock));
 	if (!lock)
@@ -101,29 +106,92 @@ static struct fsd_lock *lock_new(struct fsd *fsd)
 	return lock;
 }
 
+static void count_lock(struct fsd_inode *inode, const struct fsd_lock *lock)
+{
+	inode->nr_locks++;
+	lock->client->nr_locks++;
+}
+
+/* A released lock stays in the list, as F_UNLCK, until its waiters have gone on from there. */
+static void release_lock(struct fsd_inode *inode, struct fsd_lock *lock)
+{
+	inode->nr_locks--;
+	lock->client->nr_locks--;
+	lock->type = F_UNLCK;
+}
+
+static void free_released(struct fsd *fsd, struct fsd_inode *inode)
+{
+	struct fsd_lock *lock, *next;
+
+	for (lock = TAILQ_FIRST(&inode->locks); lock; lock = next) {
+		next = TAILQ_NEXT(lock, entry);
+		if (lock->type != F_UNLCK)
+			continue;
+		TAILQ_REMOVE(&inode->locks, lock, entry);
+		lock_free(fsd, lock);
+	}
+}
+
+static bool may_grow(const struct fsd_inode *inode, const struct fsd_client *client, int more)
+{
+	return (int)inode->nr_locks + more <= FSD_FILE_LOCKS_MAX &&
+	       (int)client->nr_locks + more <= FSD_CLIENT_LOCKS_MAX;
+}
+
 int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *lock)
 {
-	struct fsd_lock *new = lock_new(fsd);
+	struct fsd_lock *new;
 
-	if (!new)
+	if (!may_grow(inode, lock->client, 1))
 		return -ENOLCK;
+	new = lock_new(fsd, lock->type);
+	if (!new)
+		return -ENOMEM;
 	*new = *lock;
 	TAILQ_INSERT_TAIL(&inode->locks, new, entry);
+	count_lock(inode, new);
 	return 0;
+}
+
+/* How many locks more the owner has when make_way() has made room for @new. */
+static int growth(const struct fsd_inode *inode, const struct fsd_lock *new)
+{
+	const struct fsd_lock *lock;
+	int more = new->type != F_UNLCK;
+
+	TAILQ_FOREACH(lock, &inode->locks, entry) {
+		if (lock->type == F_UNLCK || !same_owner(lock, new))
+			continue;
+		if (lock->type == new->type) {
+			more -= adjoin(lock, new);
+		} else if (overlap(lock, new)) {
+			more += lock->start < new->start && lock->end > new->end;
+			more -= lock->start >= new->start && lock->end <= new->end;
+		}
+	}
+	return more;
+}
+
+/* A change that leaves no more locks than before is always allowed: an owner can unlock. */
+static bool has_room(const struct fsd_inode *inode, const struct fsd_lock *wanted)
+{
+	int more = growth(inode, wanted);
+
+	return more <= 0 || may_grow(inode, wanted->client, more);
 }
 
 /*
  * Adjusts the owner's existing locks to @new: locks of the same type are merged into @new, locks of
  * the other type are cut. A hole cut into a lock splits the lock and uses *@spare.
  */
-static void make_way(struct fsd *fsd, struct fsd_inode *inode, struct fsd_lock *new,
-		     struct fsd_lock **spare)
+static void make_way(struct fsd_inode *inode, struct fsd_lock *new, struct fsd_lock **spare)
 {
 	struct fsd_lock *lock, *next;
 
 	for (lock = TAILQ_FIRST(&inode->locks); lock; lock = next) {
 		next = TAILQ_NEXT(lock, entry);
-		if (!same_owner(lock, new) || !adjoin(lock, new))
+		if (lock->type == F_UNLCK || !same_owner(lock, new) || !adjoin(lock, new))
 			continue;
 		if (lock->type == new->type) {
 			if (lock->start < new->start)
@@ -137,6 +205,7 @@ static void make_way(struct fsd *fsd, struct fsd_inode *inode, struct fsd_lock *
 				**spare = *lock;
 				(*spare)->start = new->end + 1;
 				TAILQ_INSERT_AFTER(&inode->locks, lock, *spare, entry);
+				count_lock(inode, *spare);
 				*spare = NULL;
 			}
 			lock->end = new->start - 1;
@@ -145,22 +214,26 @@ static void make_way(struct fsd *fsd, struct fsd_inode *inode, struct fsd_lock *
 			lock->start = new->end + 1;
 			continue;
 		}
-		TAILQ_REMOVE(&inode->locks, lock, entry);
-		lock_free(fsd, lock);
+		release_lock(inode, lock);
 	}
 }
 
 /* Applies a lock that has no conflict. */
 static int apply_lock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
-	struct fsd_lock *lock = lock_new(fsd), *spare = lock_new(fsd);
+	struct fsd_lock *lock, *spare;
 	int rc = -ENOLCK;
 
+	if (!has_room(inode, wanted))
+		return rc;
+	lock = lock_new(fsd, wanted->type);
+	spare = lock_new(fsd, wanted->type);
 	if (lock && spare) {
 		*lock = *wanted;
-		make_way(fsd, inode, lock, &spare);
+		make_way(inode, lock, &spare);
 		if (lock->type != F_UNLCK) {
 			TAILQ_INSERT_TAIL(&inode->locks, lock, entry);
+			count_lock(inode, lock);
 			lock = NULL;
 		}
 		rc = 0;
@@ -189,6 +262,7 @@ static void wait_end(struct fsd_wait *wait, int status)
 
 	TAILQ_REMOVE(&wait->inode->waits, wait, of_inode);
 	TAILQ_REMOVE(&client->waits, wait, of_client);
+	wait->inode->nr_waits--;
 	client->nr_waits--;
 	if (status) {
 		fsd_client_answer(client, wait->call, status);
@@ -199,13 +273,20 @@ static void wait_end(struct fsd_wait *wait, int status)
 	free(wait);
 }
 
-/* Grants waiting locks after a lock was removed or weakened. First come, first served. */
+/*
+ * Grants waiting locks after a lock was removed or weakened. First come, first served.
+ *
+ * No lock before a waiter's blocker conflicts with the waiter: locks only shrink, and new locks
+ * come last, or behind the lock of which they are the rest. So a waiter looks for the next blocker
+ * behind the last, and passes each lock once.
+ */
 static void wake_waiters(struct fsd *fsd, struct fsd_inode *inode)
 {
 	struct fsd_wait *wait = TAILQ_FIRST(&inode->waits);
 
 	while (wait) {
-		if (conflict(inode, &wait->wanted)) {
+		wait->blocker = next_conflict(wait->blocker, &wait->wanted);
+		if (wait->blocker) {
 			wait = TAILQ_NEXT(wait, of_inode);
 			continue;
 		}
@@ -213,6 +294,7 @@ static void wake_waiters(struct fsd *fsd, struct fsd_inode *inode)
 		/* The grant may have weakened the owner's previous lock: start again. */
 		wait = TAILQ_FIRST(&inode->waits);
 	}
+	free_released(fsd, inode);
 }
 
 /* Whether @wanted's owner would wait for itself through a chain of waiting owners. */
@@ -228,7 +310,7 @@ static bool deadlocks(const struct fsd_inode *inode, const struct fsd_lock *want
 			if (same_owner(&wait->wanted, blocker))
 				break;
 		}
-		blocker = wait ? conflict(wait->inode, &wait->wanted) : NULL;
+		blocker = wait ? wait->blocker : NULL;
 	}
 	return false;
 }
@@ -237,17 +319,22 @@ int fsd_lock_wait_add(struct fsd_inode *inode, const struct fsd_lock *wanted, ui
 		      void *call)
 {
 	struct fsd_client *client = wanted->client;
+	struct fsd_lock *blocker = conflict(inode, wanted);
 	struct fsd_wait *wait;
 
-	if (client->nr_waits >= WAITS_MAX)
+	if (!blocker)
+		return -EINVAL;
+	if (inode->nr_waits >= FSD_WAITS_MAX || client->nr_waits >= FSD_WAITS_MAX)
 		return -ENOLCK;
 	wait = calloc(1, sizeof(*wait));
 	if (!wait)
 		return -ENOMEM;
 	wait->inode = inode;
 	wait->wanted = *wanted;
+	wait->blocker = blocker;
 	wait->cancel = cancel;
 	wait->call = call;
+	inode->nr_waits++;
 	client->nr_waits++;
 	TAILQ_INSERT_TAIL(&inode->waits, wait, of_inode);
 	TAILQ_INSERT_TAIL(&client->waits, wait, of_client);
@@ -310,19 +397,17 @@ void fsd_lock_cancel(struct fsd_client *client, struct fsd_inode *inode, uint64_
 void fsd_lock_drop(struct fsd_client *client, struct fsd_inode *inode)
 {
 	struct fsd_wait *wait, *next_wait;
-	struct fsd_lock *lock, *next_lock;
+	struct fsd_lock *lock;
 
-	for (wait = TAILQ_FIRST(&client->waits); wait; wait = next_wait) {
-		next_wait = TAILQ_NEXT(wait, of_client);
-		if (wait->inode == inode)
+	for (wait = TAILQ_FIRST(&inode->waits); wait; wait = next_wait) {
+		next_wait = TAILQ_NEXT(wait, of_inode);
+		if (wait->wanted.client == client)
 			wait_end(wait, -EINTR);
 	}
-	for (lock = TAILQ_FIRST(&inode->locks); lock; lock = next_lock) {
-		next_lock = TAILQ_NEXT(lock, entry);
+	TAILQ_FOREACH(lock, &inode->locks, entry) {
 		if (lock->client != client)
 			continue;
-		TAILQ_REMOVE(&inode->locks, lock, entry);
-		lock_free(client->fsd, lock);
+		release_lock(inode, lock);
 	}
 	wake_waiters(client->fsd, inode);
 }

@@ -2,17 +2,29 @@
 /*
  * Locks: POSIX record locks, and flock(2) locks, which ignore each other. The client must have the
  * file open; its last release drops its locks.
+ *
+ * A file has at most L = FSD_FILE_LOCKS_MAX locks and W = FSD_WAITS_MAX waiting requests. A request
+ * looks at each lock of the file a few times, and at each waiting request once. A waiting request
+ * passes each lock once in its life, and its grant looks at the locks twice. So a request costs
+ * 4 L + W steps on average, and no request more than W (3 L + 2 W): that one moves all that wait
+ * past all locks. A request that waits also follows 64 owners, each among its client's W.
  */
 #ifndef WEIR_FSD_LOCK_H
 #define WEIR_FSD_LOCK_H
 
 #include "fsd/internal.h"
 
+enum {
+	FSD_FILE_LOCKS_MAX = 4096,
+	FSD_CLIENT_LOCKS_MAX = 16384, /* in all files */
+	FSD_WAITS_MAX = 1024, /* of a file, and of a client */
+};
+
 struct fsd_lock {
 	TAILQ_ENTRY(fsd_lock) entry;
 	struct fsd_client *client;
 	uint64_t owner, start, end; /* inclusive */
-	uint32_t type, pid;
+	uint32_t type, pid; /* F_UNLCK: released, until the request ends */
 	bool flock;
 };
 
@@ -20,6 +32,7 @@ struct fsd_wait {
 	TAILQ_ENTRY(fsd_wait) of_inode, of_client;
 	struct fsd_inode *inode;
 	struct fsd_lock wanted;
+	struct fsd_lock *blocker; /* the first of the file's locks that conflicts */
 	uint64_t cancel;
 	void *call;
 };
@@ -50,7 +63,10 @@ void fsd_lock_drop(struct fsd_client *client, struct fsd_inode *inode);
 /* The server ends: frees all locks and waiting requests of a file without an answer. */
 void fsd_lock_abandon(struct fsd *fsd, struct fsd_inode *inode);
 
-/* Adds a lock, or a waiting request, of an image. Return: 0; -ENOLCK; -ENOMEM. */
+/*
+ * Adds a lock, or a waiting request, of an image. Return: 0; -ENOLCK too many; -ENOMEM; -EINVAL a
+ * request without a lock to wait for.
+ */
 int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *lock);
 int fsd_lock_wait_add(struct fsd_inode *inode, const struct fsd_lock *wanted, uint64_t cancel,
 		      void *call);

@@ -8,13 +8,17 @@
 #include <linux/falloc.h>
 #include <string.h>
 
+#include "fsd/batch/batch.h"
+#include "fsd/check.h"
 #include "fsd/client.h"
 #include "fsd/data/file.h"
 #include "fsd/data/transfer.h"
 #include "fsd/handle.h"
+#include "fsd/inherit.h"
 #include "fsd/inode.h"
 #include "fsd/lock.h"
 #include "fsd/op.h"
+#include "fsd/snapshot/snapshot.h"
 #include "fsd/xattr.h"
 
 bool fsd_is_name(struct fsd_text name)
@@ -26,7 +30,7 @@ bool fsd_is_name(struct fsd_text name)
 	return !memchr(name.at, '/', name.length) && !memchr(name.at, 0, name.length);
 }
 
-static void *reserve_reply(struct fsd_request *r, size_t length)
+void *fsd_reply_reserve(struct fsd_request *r, size_t length)
 {
 	void *at = r->fsd->reply + r->length;
 
@@ -34,17 +38,17 @@ static void *reserve_reply(struct fsd_request *r, size_t length)
 	return memset(at, 0, length);
 }
 
-static void put_bytes(struct fsd_request *r, const void *bytes, size_t length)
+void fsd_reply_bytes(struct fsd_request *r, const void *bytes, size_t length)
 {
-	memcpy(reserve_reply(r, length), bytes, length);
+	memcpy(fsd_reply_reserve(r, length), bytes, length);
 }
 
-static int put_attr(struct fsd_request *r, const struct fsd_inode *inode)
+int fsd_reply_attr(struct fsd_request *r, const struct fsd_inode *inode)
 {
 	struct wire_fs_attr attr;
 
 	fsd_inode_attr(inode, &attr);
-	put_bytes(r, &attr, sizeof(attr));
+	fsd_reply_bytes(r, &attr, sizeof(attr));
 	return 0;
 }
 
@@ -55,9 +59,9 @@ static void put_attr_of(struct fsd_request *r, uint64_t ino)
 	const struct wire_fs_attr gone = { .ino = ino };
 
 	if (inode)
-		put_attr(r, inode);
+		fsd_reply_attr(r, inode);
 	else
-		put_bytes(r, &gone, sizeof(gone));
+		fsd_reply_bytes(r, &gone, sizeof(gone));
 }
 
 static int do_mount(struct fsd_request *r)
@@ -79,7 +83,7 @@ static int do_volume(struct fsd_request *r)
 	uint32_t first = r->fixed.volume.first;
 
 	for (uint32_t i = 0; i < FS_CHUNKS_MAX && first < space->nr_chunks; i++, first++)
-		put_bytes(r, &space->chunk[first].wire, sizeof(struct wire_fs_chunk));
+		fsd_reply_bytes(r, &space->chunk[first].wire, sizeof(struct wire_fs_chunk));
 	return 0;
 }
 
@@ -87,12 +91,12 @@ static int do_lookup(struct fsd_request *r)
 {
 	const struct fsd_inode *inode = fsd_dir_find(r->fsd, r->inode, r->name);
 
-	return inode ? put_attr(r, inode) : -ENOENT;
+	return inode ? fsd_reply_attr(r, inode) : -ENOENT;
 }
 
 static int do_getattr(struct fsd_request *r)
 {
-	return put_attr(r, r->inode);
+	return fsd_reply_attr(r, r->inode);
 }
 
 static int do_setattr(struct fsd_request *r)
@@ -106,24 +110,24 @@ static int do_setattr(struct fsd_request *r)
 		fsd_file_trim(r->fsd, r->inode);
 	r->fixed.setattr.mask &= ~FS_SET_TRIM;
 	rc = fsd_inode_set(r->fsd, r->inode, &r->fixed.setattr);
-	return rc ? rc : put_attr(r, r->inode);
+	return rc ? rc : fsd_reply_attr(r, r->inode);
 }
 
 /* The extents from @offset to @end, or as many as fit. */
-static int put_map(struct fsd_request *r, struct fsd_inode *inode, uint64_t offset, uint64_t end)
+int fsd_reply_map(struct fsd_request *r, struct fsd_inode *inode, uint64_t offset, uint64_t end)
 {
 	struct wire_fs_map map = { .epoch = inode->epoch, .size = inode->size, .end = end };
 	struct fsd_map_cursor place = fsd_map_seek(&inode->map, offset);
 	size_t at = r->length;
 	const struct wire_fs_extent *e;
 
-	reserve_reply(r, sizeof(map) - sizeof(map.reply));
+	fsd_reply_reserve(r, sizeof(map) - sizeof(map.reply));
 	for (; (e = fsd_map_at(&place)) && e->offset < end; fsd_map_step(&place)) {
 		if (map.extents == FS_EXTENTS_MAX) {
 			map.end = e->offset;
 			break;
 		}
-		put_bytes(r, e, sizeof(*e));
+		fsd_reply_bytes(r, e, sizeof(*e));
 		map.extents++;
 	}
 	memcpy(r->fsd->reply + at, (uint8_t *)&map + sizeof(map.reply),
@@ -143,14 +147,14 @@ static void put_first_map(struct fsd_request *r, struct fsd_inode *inode, bool w
 
 	if (!inode->size && writes)
 		fsd_file_fill_ahead(r->fsd, inode);
-	put_map(r, inode, 0, end);
+	fsd_reply_map(r, inode, 0, end);
 }
 
 /* The attributes are those before blocks were allocated ahead. */
 static void reply_made(struct fsd_request *r, struct fsd_inode *new)
 {
-	put_attr(r, new);
-	put_attr(r, r->inode);
+	fsd_reply_attr(r, new);
+	fsd_reply_attr(r, r->inode);
 	if (r->fixed.make.make & FS_MAKE_MAP && !fsd_moves_data(r->fsd))
 		put_first_map(r, new, true);
 }
@@ -193,11 +197,7 @@ static int do_make(struct fsd_request *r)
 		return rc;
 	new->uid = r->fixed.head.uid;
 	new->gid = r->fixed.head.gid;
-	if (r->inode->mode & S_ISGID) {
-		new->gid = r->inode->gid;
-		if (fsd_inode_is_dir(new))
-			new->mode |= S_ISGID;
-	}
+	fsd_inherit(r->inode->mode, r->inode->gid, &new->mode, &new->gid);
 	if (r->fixed.make.make & FS_MAKE_OPEN)
 		rc = fsd_handle_open(r->client, new);
 	if (!rc)
@@ -216,7 +216,7 @@ static struct fsd_inode *find_dir(const struct fsd *fsd, uint64_t ino, int *rc)
 	struct fsd_inode *dir = fsd_inode_find(fsd, ino);
 
 	*rc = 0;
-	if (!dir)
+	if (!dir || fsd_snapshot_hides(fsd, ino))
 		*rc = -ESTALE;
 	else if (!fsd_inode_is_dir(dir))
 		*rc = -ENOTDIR;
@@ -239,8 +239,8 @@ static int do_link(struct fsd_request *r)
 	rc = fsd_dir_link(r->fsd, dir, r->name, r->inode);
 	if (rc)
 		return rc;
-	put_attr(r, r->inode);
-	return put_attr(r, dir);
+	fsd_reply_attr(r, r->inode);
+	return fsd_reply_attr(r, dir);
 }
 
 static int remove_name(struct fsd_request *r,
@@ -252,7 +252,7 @@ static int remove_name(struct fsd_request *r,
 
 	if (rc)
 		return rc;
-	put_attr(r, r->inode);
+	fsd_reply_attr(r, r->inode);
 	put_attr_of(r, ino);
 	return 0;
 }
@@ -285,8 +285,8 @@ static int do_rename(struct fsd_request *r)
 	rc = fsd_dir_rename(r->fsd, r->inode, r->name, to, r->second, r->fixed.rename.flags);
 	if (rc)
 		return rc;
-	put_attr(r, r->inode);
-	put_attr(r, to);
+	fsd_reply_attr(r, r->inode);
+	fsd_reply_attr(r, to);
 	put_attr_of(r, moved_ino);
 	put_attr_of(r, replaced_ino);
 	return 0;
@@ -296,7 +296,7 @@ static int do_readlink(struct fsd_request *r)
 {
 	if (!S_ISLNK(r->inode->mode))
 		return -EINVAL;
-	put_bytes(r, r->inode->target, r->inode->size);
+	fsd_reply_bytes(r, r->inode->target, r->inode->size);
 	return 0;
 }
 
@@ -314,7 +314,7 @@ static int do_open(struct fsd_request *r)
 	}
 	if (rc)
 		return rc;
-	put_attr(r, r->inode);
+	fsd_reply_attr(r, r->inode);
 	if (r->fixed.open.open & FS_OPEN_MAP && is_file && !fsd_moves_data(r->fsd))
 		put_first_map(r, r->inode, (r->fixed.open.flags & O_ACCMODE) != O_RDONLY);
 	return 0;
@@ -342,7 +342,7 @@ static int do_map(struct fsd_request *r)
 {
 	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
-	return put_map(r, r->inode, r->fixed.range.offset, range_end(&r->fixed.range));
+	return fsd_reply_map(r, r->inode, r->fixed.range.offset, range_end(&r->fixed.range));
 }
 
 static int do_alloc(struct fsd_request *r)
@@ -356,14 +356,14 @@ static int do_alloc(struct fsd_request *r)
 	rc = fsd_file_fill(r->fsd, r->inode, r->fixed.range.offset, r->fixed.range.length);
 	if (rc)
 		return rc;
-	return put_map(r, r->inode, r->fixed.range.offset, range_end(&r->fixed.range));
+	return fsd_reply_map(r, r->inode, r->fixed.range.offset, range_end(&r->fixed.range));
 }
 
 static int do_commit(struct fsd_request *r)
 {
 	int rc = fsd_file_commit(r->client, r->inode, &r->fixed.setattr);
 
-	return rc ? rc : put_attr(r, r->inode);
+	return rc ? rc : fsd_reply_attr(r, r->inode);
 }
 
 static int do_close(struct fsd_request *r)
@@ -389,7 +389,7 @@ static int do_fallocate(struct fsd_request *r)
 	if (r->fixed.fallocate.mode & FALLOC_FL_PUNCH_HOLE)
 		fsd_handle_map_forgotten(r->client, r->inode);
 	rc = fsd_file_fallocate(r->fsd, r->inode, &r->fixed.fallocate);
-	return rc ? rc : put_attr(r, r->inode);
+	return rc ? rc : fsd_reply_attr(r, r->inode);
 }
 
 static int do_statfs(struct fsd_request *r)
@@ -399,11 +399,12 @@ static int do_statfs(struct fsd_request *r)
 	uint64_t used = fsd->space.total - fsd->space.free - fsd->space.dirty;
 	struct wire_fs_statfs out = {
 		.blocks = (used + room) / FS_BLOCK,
-		.free = room / FS_BLOCK,
+		/* blocks ahead of files that nobody has written count as free */
+		.free = (room + (uint64_t)fsd->nr_ahead * FS_FIRST_BYTES) / FS_BLOCK,
 		.files = fsd->inodes.nr,
 	};
 
-	put_bytes(r, (uint8_t *)&out + sizeof(out.reply), sizeof(out) - sizeof(out.reply));
+	fsd_reply_bytes(r, (uint8_t *)&out + sizeof(out.reply), sizeof(out) - sizeof(out.reply));
 	return 0;
 }
 
@@ -411,7 +412,7 @@ static int do_setxattr(struct fsd_request *r)
 {
 	int rc = fsd_xattr_set(r->fsd, r->inode, r->name, r->second, r->fixed.xattr.flags);
 
-	return rc ? rc : put_attr(r, r->inode);
+	return rc ? rc : fsd_reply_attr(r, r->inode);
 }
 
 static int do_getxattr(struct fsd_request *r)
@@ -420,7 +421,7 @@ static int do_getxattr(struct fsd_request *r)
 	int rc = fsd_xattr_get(r->inode, r->name, &value);
 
 	if (!rc)
-		put_bytes(r, value.at, value.length);
+		fsd_reply_bytes(r, value.at, value.length);
 	return rc;
 }
 
@@ -434,7 +435,7 @@ static int do_removexattr(struct fsd_request *r)
 {
 	int rc = fsd_xattr_remove(r->fsd, r->inode, r->name);
 
-	return rc ? rc : put_attr(r, r->inode);
+	return rc ? rc : fsd_reply_attr(r, r->inode);
 }
 
 static int do_getlk(struct fsd_request *r)
@@ -445,7 +446,7 @@ static int do_getlk(struct fsd_request *r)
 	if (rc)
 		return rc;
 	memset(&lock.head, 0, sizeof(lock.head));
-	put_bytes(r, &lock, sizeof(lock));
+	fsd_reply_bytes(r, &lock, sizeof(lock));
 	return 0;
 }
 
@@ -460,7 +461,7 @@ static int do_setlk(struct fsd_request *r)
 	if (rc || r->later)
 		return rc;
 	fsd_lock_reply(r->client, r->inode, &locked);
-	put_bytes(r, &locked.attr, sizeof(locked) - sizeof(locked.reply));
+	fsd_reply_bytes(r, &locked.attr, sizeof(locked) - sizeof(locked.reply));
 	return 0;
 }
 
@@ -481,7 +482,7 @@ static int put_transferred(struct fsd_request *r, uint64_t length)
 	struct wire_fs_transferred out = { .length = length };
 
 	fsd_inode_attr(r->inode, &out.attr);
-	put_bytes(r, (uint8_t *)&out + sizeof(out.reply), sizeof(out) - sizeof(out.reply));
+	fsd_reply_bytes(r, (uint8_t *)&out + sizeof(out.reply), sizeof(out) - sizeof(out.reply));
 	return 0;
 }
 
@@ -510,25 +511,61 @@ static int do_shared(struct fsd_request *r)
 	return 0;
 }
 
+static int do_check(struct fsd_request *r)
+{
+	struct wire_fs_checked checked;
+
+	fsd_check_part(r->fsd, r->fixed.check.cursor, &checked);
+	fsd_reply_bytes(r, (const char *)&checked + sizeof(checked.reply),
+		  sizeof(checked) - sizeof(checked.reply));
+	return 0;
+}
+
+static int do_snapshot(struct fsd_request *r)
+{
+	const struct wire_fs_snapshot *wanted = &r->fixed.snapshot;
+	struct fsd_inode *parent;
+	int rc;
+
+	if (!r->call)
+		return -EPROTO;
+	if (fsd_moves_data(r->fsd))
+		return -EOPNOTSUPP;
+	if (fsd_client_reply(r->client, 0).shared)
+		return -EBUSY;
+	parent = find_dir(r->fsd, wanted->parent, &rc);
+	if (!rc)
+		rc = fsd_snapshot_begin(r->client, r->call, r->inode, parent, r->name,
+					wanted->patience_ms);
+	r->later = !rc;
+	return rc;
+}
+
 static const struct fsd_op ops[] = {
 	[FS_MOUNT] = { do_mount, sizeof(struct wire_fs_mount), FSD_OP_FIRST },
 	[FS_VOLUME] = { do_volume, sizeof(struct wire_fs_volume), FSD_OP_LOOKS },
 	[FS_LOOKUP] = { do_lookup, sizeof(struct wire_fs_head),
 			FSD_OP_DIR | FSD_OP_NAME | FSD_OP_LOOKS },
 	[FS_GETATTR] = { do_getattr, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_LOOKS },
-	[FS_SETATTR] = { do_setattr, sizeof(struct wire_fs_setattr), FSD_OP_INODE },
+	[FS_SETATTR] = { do_setattr, sizeof(struct wire_fs_setattr),
+		       FSD_OP_INODE | FSD_OP_BATCH },
 	[FS_MAKE] = { do_make, sizeof(struct wire_fs_make), FSD_OP_DIR | FSD_OP_NAME },
 	[FS_LINK] = { do_link, sizeof(struct wire_fs_link), FSD_OP_INODE | FSD_OP_NAME },
-	[FS_UNLINK] = { do_unlink, sizeof(struct wire_fs_head), FSD_OP_DIR | FSD_OP_NAME },
-	[FS_RMDIR] = { do_rmdir, sizeof(struct wire_fs_head), FSD_OP_DIR | FSD_OP_NAME },
-	[FS_RENAME] = { do_rename, sizeof(struct wire_fs_rename), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_UNLINK] = { do_unlink, sizeof(struct wire_fs_head),
+		       FSD_OP_DIR | FSD_OP_NAME | FSD_OP_LEASE },
+	[FS_RMDIR] = { do_rmdir, sizeof(struct wire_fs_head),
+		       FSD_OP_DIR | FSD_OP_NAME | FSD_OP_LEASE },
+	[FS_RENAME] = { do_rename, sizeof(struct wire_fs_rename),
+		       FSD_OP_DIR | FSD_OP_NAME | FSD_OP_LEASE },
 	[FS_READLINK] = { do_readlink, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_LOOKS },
 	[FS_OPEN] = { do_open, sizeof(struct wire_fs_open), FSD_OP_INODE },
-	[FS_RELEASE] = { do_release, sizeof(struct wire_fs_head), FSD_OP_INODE },
+	[FS_RELEASE] = { do_release, sizeof(struct wire_fs_head),
+		       FSD_OP_INODE | FSD_OP_BATCH },
 	[FS_READDIR] = { do_readdir, sizeof(struct wire_fs_readdir), FSD_OP_DIR | FSD_OP_LOOKS },
 	[FS_MAP] = { do_map, sizeof(struct wire_fs_range), FSD_OP_FILE | FSD_OP_LOOKS },
 	[FS_ALLOC] = { do_alloc, sizeof(struct wire_fs_range), FSD_OP_FILE },
-	[FS_COMMIT] = { do_commit, sizeof(struct wire_fs_setattr), FSD_OP_FILE },
+	[FS_COMMIT] = { do_commit, sizeof(struct wire_fs_setattr),
+		       FSD_OP_FILE | FSD_OP_BATCH },
 	[FS_FALLOCATE] = { do_fallocate, sizeof(struct wire_fs_fallocate), FSD_OP_FILE },
 	[FS_STATFS] = { do_statfs, sizeof(struct wire_fs_head), FSD_OP_LOOKS },
 	[FS_SETXATTR] = { do_setxattr, sizeof(struct wire_fs_xattr), FSD_OP_INODE | FSD_OP_XATTR },
@@ -545,7 +582,14 @@ static const struct fsd_op ops[] = {
 	[FS_READ] = { do_read, sizeof(struct wire_fs_transfer),
 		      FSD_OP_FILE | FSD_OP_LOOKS | FSD_OP_POOL },
 	[FS_WRITE] = { do_write, sizeof(struct wire_fs_transfer), FSD_OP_FILE | FSD_OP_POOL },
-	[FS_CLOSE] = { do_close, sizeof(struct wire_fs_setattr), FSD_OP_FILE },
+	[FS_CLOSE] = { do_close, sizeof(struct wire_fs_setattr),
+		       FSD_OP_FILE | FSD_OP_BATCH },
+	[FS_CHECK] = { do_check, sizeof(struct wire_fs_check), FSD_OP_LOOKS },
+	[FS_RESERVE] = { fsd_batch_reserve, sizeof(struct wire_fs_reserve), 0 },
+	[FS_NAME] = { fsd_batch_name, sizeof(struct wire_fs_name),
+		      FSD_OP_DIR | FSD_OP_NAME | FSD_OP_LEASE },
+	[FS_SNAPSHOT] = { do_snapshot, sizeof(struct wire_fs_snapshot), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_BATCH] = { fsd_batch, sizeof(struct wire_fs_batch), 0 },
 };
 
 const struct fsd_op *fsd_op(uint32_t op)

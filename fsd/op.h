@@ -15,6 +15,8 @@ struct fsd_request {
 	struct fsd_inode *inode; /* the inode of head.ino, if the operation has one */
 	size_t length; /* bytes of the reply so far */
 	bool later; /* the reply is sent later, outside the handler */
+	bool is_part; /* of an FS_BATCH */
+	bool is_lease; /* and a change of names */
 };
 
 /* Checks of the message before its operation runs. */
@@ -27,6 +29,8 @@ enum {
 	FSD_OP_FIRST = 32, /* allowed before FS_MOUNT */
 	FSD_OP_LOOKS = 64, /* changes nothing */
 	FSD_OP_POOL = 128, /* only if the host moves the bytes */
+	FSD_OP_BATCH = 256, /* also in an FS_BATCH */
+	FSD_OP_LEASE = FSD_OP_BATCH | 512, /* there only for a client that may cache names */
 };
 
 /**
@@ -44,6 +48,13 @@ struct fsd_op {
 
 /* Return: the operation, or NULL if none has this number. */
 const struct fsd_op *fsd_op(uint32_t op);
+
+/* Add to the reply: zeroes to fill in; bytes; attributes; the extents from @offset to @end. */
+void *fsd_reply_reserve(struct fsd_request *r, size_t length);
+void fsd_reply_bytes(struct fsd_request *r, const void *bytes, size_t length);
+int fsd_reply_attr(struct fsd_request *r, const struct fsd_inode *inode); /* 0 */
+int fsd_reply_map(struct fsd_request *r, struct fsd_inode *inode, uint64_t offset,
+		  uint64_t end); /* 0, and the client holds the map */
 
 /* Whether @name is valid in a directory. */
 bool fsd_is_name(struct fsd_text name);

@@ -11,6 +11,7 @@
 #include "fsd/op.h"
 #include "fsd/deferred.h"
 #include "fsd/request.h"
+#include "fsd/snapshot/snapshot.h"
 
 static uint32_t second_length(const struct fsd_request *r)
 {
@@ -21,6 +22,10 @@ static uint32_t second_length(const struct fsd_request *r)
 		return r->fixed.rename.new_length;
 	case FS_SETXATTR:
 		return r->fixed.xattr.value_length;
+	case FS_NAME:
+		return r->fixed.name.target_length;
+	case FS_BATCH:
+		return r->fixed.batch.bytes;
 	default:
 		return 0;
 	}
@@ -58,7 +63,7 @@ static int find_inode(struct fsd_request *r, const struct fsd_op *op)
 	if (!(op->flags & FSD_OP_INODE))
 		return 0;
 	r->inode = fsd_inode_find(r->fsd, r->fixed.head.ino);
-	if (!r->inode)
+	if (!r->inode || fsd_snapshot_hides(r->fsd, r->inode->ino))
 		return -ESTALE;
 	if ((op->flags & FSD_OP_DIR) == FSD_OP_DIR && !fsd_inode_is_dir(r->inode))
 		return -ENOTDIR;
@@ -67,7 +72,7 @@ static int find_inode(struct fsd_request *r, const struct fsd_op *op)
 	return 0;
 }
 
-static int handle(struct fsd_request *r, const void *message, size_t length)
+int fsd_request_handle(struct fsd_request *r, const void *message, size_t length)
 {
 	const struct fsd_op *op;
 	int rc;
@@ -78,11 +83,18 @@ static int handle(struct fsd_request *r, const void *message, size_t length)
 	op = fsd_op(r->fixed.head.op);
 	if (!op || (op->flags & FSD_OP_POOL && !fsd_moves_data(r->fsd)))
 		return -EOPNOTSUPP;
+	if (r->is_part && !(op->flags & FSD_OP_BATCH))
+		return -EOPNOTSUPP;
+	r->is_lease = r->is_part && (op->flags & FSD_OP_LEASE) == FSD_OP_LEASE;
+	if (r->is_lease && !r->client->caches)
+		return -ESTALE;
 	if (!(op->flags & FSD_OP_FIRST) && r->client->state != FSD_MOUNTED)
 		return -EPROTO;
 	rc = decode_request(r, op, message, length);
 	if (!rc)
 		rc = find_inode(r, op);
+	if (!rc && !(op->flags & FSD_OP_LOOKS))
+		r->fsd->changes++;
 	return rc ? rc : op->handle(r);
 }
 
@@ -99,7 +111,7 @@ int fsd_request_try(struct fsd_client *client, void *call, const void *message, 
 	int status;
 
 	fsd->call = call;
-	status = handle(&r, message, length);
+	status = fsd_request_handle(&r, message, length);
 
 	if (r.later || !call || status == -EINPROGRESS)
 		return status;
@@ -125,10 +137,25 @@ bool fsd_may_change(const void *message, size_t length)
 	return op && !(op->flags & FSD_OP_LOOKS);
 }
 
+/*
+ * Whether a message must wait until a directory is copied: it may change what is copied, or the
+ * room for the copy.
+ */
+static bool is_frozen(const struct fsd *fsd, const void *message, size_t length)
+{
+	struct wire_fs_head head;
+
+	if (!fsd_snapshot_freezes(fsd) || !fsd_may_change(message, length))
+		return false;
+	memcpy(&head, message, sizeof(head));
+	return head.op != FS_RETURN && head.op != FS_SHARED && head.op != FS_CANCELLK;
+}
+
 void fsd_request(struct fsd_client *client, void *call, const void *message, size_t length)
 {
 	if (fsd_moves_data(client->fsd)) /* nothing needs to be zeroed */
 		fsd_space_clean(&client->fsd->space, UINT64_MAX);
-	if (fsd_request_try(client, call, message, length) == -EINPROGRESS && call)
+	if (is_frozen(client->fsd, message, length) ||
+	    (fsd_request_try(client, call, message, length) == -EINPROGRESS && call))
 		fsd_deferred_add(client, call, message, length);
 }

@@ -18,7 +18,7 @@ static struct fsd_xattr *find_xattr(const struct fsd_inode *inode, struct fsd_te
 	return x;
 }
 
-static uint64_t xattr_cost(const struct fsd_xattr *x)
+uint64_t fsd_xattr_cost(const struct fsd_xattr *x)
 {
 	return sizeof(*x) + x->name_length + x->value_length;
 }
@@ -26,7 +26,7 @@ static uint64_t xattr_cost(const struct fsd_xattr *x)
 static void free_xattr(struct fsd *fsd, struct fsd_inode *inode, struct fsd_xattr *x)
 {
 	TAILQ_REMOVE(&inode->xattrs, x, entry);
-	fsd_uncharge(fsd, xattr_cost(x));
+	fsd_uncharge(fsd, fsd_xattr_cost(x));
 	free(x);
 }
 

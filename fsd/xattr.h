@@ -16,6 +16,9 @@ struct fsd_xattr {
 	char text[]; /* name, then value */
 };
 
+/* The charge for an attribute. */
+uint64_t fsd_xattr_cost(const struct fsd_xattr *x);
+
 /*
  * @flags: 0, XATTR_CREATE or XATTR_REPLACE. Return: 0; -EEXIST; -ENODATA; -E2BIG; -ENOSPC;
  * -EOPNOTSUPP; -EINVAL; -ENOMEM.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "fsd/client.h"
@@ -343,12 +344,17 @@ static bool is_waiting(const struct fsd_client *client, const void *call)
 	return false;
 }
 
+/* No server that runs has a lock that its lists refuse. */
+static int refusal(int rc)
+{
+	return rc && rc != -ENOMEM ? -EIO : rc;
+}
+
 static int load_lock(struct loading *l, struct fsd_inode *inode, bool waits)
 {
 	struct fsd_lock lock;
 	struct image_lock in;
 	void *call;
-	int rc;
 
 	if (!fsd_reader_get(l->image, &in, sizeof(in)) || in.start > in.end)
 		return -EIO;
@@ -361,15 +367,15 @@ static int load_lock(struct loading *l, struct fsd_inode *inode, bool waits)
 		.pid = in.pid,
 		.flock = in.is_flock,
 	};
-	if (!lock.client || !fsd_handle_is_open(lock.client, inode))
+	if (!lock.client || !fsd_handle_is_open(lock.client, inode) ||
+	    (in.type != F_RDLCK && in.type != F_WRLCK))
 		return -EIO;
 	if (!waits)
-		return fsd_lock_add(l->fsd, inode, &lock) ? -ENOMEM : 0;
+		return refusal(fsd_lock_add(l->fsd, inode, &lock));
 	call = l->calls->call(l->calls->arg, in.client, in.call);
 	if (!call || is_waiting(lock.client, call))
 		return -EIO;
-	rc = fsd_lock_wait_add(inode, &lock, in.cancel, call);
-	return rc == -ENOLCK ? -EIO : rc;
+	return refusal(fsd_lock_wait_add(inode, &lock, in.cancel, call));
 }
 
 static int load_locks(struct loading *l)
@@ -436,7 +442,9 @@ int fsd_image_load(const struct fsd_host *host, const struct fsd_options *option
 
 	if (rc)
 		return rc;
+	l.fsd->is_loading = true;
 	rc = load_all(&l);
+	l.fsd->is_loading = false;
 	free(l.inodes);
 	fsd_bytes_free(&l.used);
 	if (rc)

@@ -159,8 +159,8 @@ static struct fsd_inode **sort_inodes(const struct fsd *fsd)
 
 	if (!inodes)
 		return NULL;
-	for (uint64_t i = 0; i <= fsd->inodes.mask; i++) {
-		struct fsd_hash_node *link = fsd->inodes.bucket[i];
+	for (uint64_t i = 0; i < fsd->inodes.buckets; i++) {
+		struct fsd_hash_node *link = fsd_hashtable_bucket(&fsd->inodes, i);
 
 		for (; link; link = link->next)
 			inodes[nr++] = (struct fsd_inode *)link;
