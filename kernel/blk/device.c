@@ -3,6 +3,7 @@
 #include <linux/slab.h>
 
 #include "kernel/blk/device.h"
+#include "kernel/blk/pool/pool.h"
 #include "kernel/blk/queue.h"
 #include "kernel/blk/stat.h"
 #include "kernel/compat.h"
@@ -50,10 +51,8 @@ static struct weir_blk *find_device(u32 number)
 	return NULL;
 }
 
-static int add_disk_of(struct weir_blk *blk)
+static int add_disk_of(struct weir_blk *blk, struct gendisk *disk)
 {
-	struct gendisk *disk = blk->disk;
-
 	disk->major = major;
 	disk->first_minor = blk->number;
 	disk->minors = 1;
@@ -68,18 +67,21 @@ static int add_disk_of(struct weir_blk *blk)
 static int create_disk(struct weir_blk *blk, struct kweir_error *error)
 {
 	struct queue_limits limits;
+	struct gendisk *disk;
 	int rc = weir_blk_queue_tags(&blk->tags, blk);
 
 	if (rc)
 		return kweir_fail(error, rc, "no memory for the queues (%d)", rc);
 	weir_blk_queue_limits(&limits, blk);
-	blk->disk = weir_disk_alloc(&blk->tags, &limits, blk);
-	rc = PTR_ERR_OR_ZERO(blk->disk);
+	disk = weir_disk_alloc(&blk->tags, &limits, blk);
+	rc = PTR_ERR_OR_ZERO(disk);
 	if (!rc) {
-		rc = add_disk_of(blk);
-		if (!rc)
+		rc = add_disk_of(blk, disk);
+		if (!rc) {
+			blk->disk = disk;
 			return 0;
-		put_disk(blk->disk);
+		}
+		put_disk(disk);
 	}
 	blk_mq_free_tag_set(&blk->tags);
 	return kweir_fail(error, rc, "no block device (%d)", rc);
@@ -90,7 +92,7 @@ static int blk_open(struct weir_blk *blk, const struct weir_blk_setup *setup,
 {
 	int rc = weir_blk_volume_open(&blk->volume, setup, error);
 
-	if (rc)
+	if (rc || setup->pool)
 		return rc;
 	rc = create_disk(blk, error);
 	if (rc)
@@ -101,7 +103,7 @@ static int blk_open(struct weir_blk *blk, const struct weir_blk_setup *setup,
 /* A device with a number, not attached yet. */
 static struct weir_blk *new_device(struct kweir_error *error)
 {
-	struct weir_blk *blk = kzalloc(sizeof(*blk), GFP_KERNEL);
+	struct weir_blk *blk = kvzalloc(sizeof(*blk), GFP_KERNEL);
 	struct list_head *before;
 
 	if (!blk) {
@@ -116,7 +118,7 @@ static struct weir_blk *new_device(struct kweir_error *error)
 	if (blk->number <= WEIR_BLK_NUMBER_MAX)
 		return blk;
 	kweir_fail(error, -ENOSPC, "there are %u devices already", blk->number);
-	kfree(blk);
+	kvfree(blk);
 	return ERR_PTR(-ENOSPC);
 }
 
@@ -137,7 +139,7 @@ static int attach(const struct weir_blk_setup *setup, u32 *number, struct kweir_
 		blk->is_there = true;
 	mutex_unlock(&devices_mutex);
 	if (rc)
-		kfree(blk);
+		kvfree(blk);
 	return rc;
 }
 
@@ -156,6 +158,8 @@ int weir_blk_attach(const struct weir_blk_setup *setup, u32 *number, struct kwei
 
 static bool make_unopenable(struct weir_blk *blk)
 {
+	if (!blk->disk)
+		return true;
 	mutex_lock(&blk->disk->open_mutex);
 	blk->detaching = !disk_openers(blk->disk);
 	mutex_unlock(&blk->disk->open_mutex);
@@ -165,14 +169,16 @@ static bool make_unopenable(struct weir_blk *blk)
 /* The number stays taken until the device is gone completely. */
 static void detach(struct weir_blk *blk)
 {
-	del_gendisk(blk->disk);
-	put_disk(blk->disk);
-	blk_mq_free_tag_set(&blk->tags);
+	if (blk->disk) {
+		del_gendisk(blk->disk);
+		put_disk(blk->disk);
+		blk_mq_free_tag_set(&blk->tags);
+	}
 	weir_blk_volume_close(&blk->volume);
 	mutex_lock(&devices_mutex);
 	list_del(&blk->entry);
 	mutex_unlock(&devices_mutex);
-	kfree(blk);
+	kvfree(blk);
 	module_put(THIS_MODULE);
 }
 
@@ -241,6 +247,8 @@ static int resize_device(struct weir_blk *blk, u64 bytes, struct kweir_error *er
 
 	if (blk->volume.name[0])
 		return kweir_fail(error, -EINVAL, "a region with a name keeps its size");
+	if (blk->volume.pool)
+		return kweir_fail(error, -EINVAL, "a pool's volume keeps its size");
 	if (!bytes || !IS_ALIGNED(bytes, PAGE_SIZE) || bytes > WEIR_BLK_VOLUME_BYTES_MAX)
 		return kweir_fail(error, -EINVAL, "%llu bytes: a multiple of %lu, at most %llu",
 				  bytes, PAGE_SIZE, WEIR_BLK_VOLUME_BYTES_MAX);
@@ -252,23 +260,87 @@ static int resize_device(struct weir_blk *blk, u64 bytes, struct kweir_error *er
 	return rc;
 }
 
-/* Donors may take long: without the mutex, others can attach, detach and query meanwhile. */
+/* A change that takes long: without the mutex, others can attach, detach and query meanwhile. */
+static int begin_change(u32 number, struct weir_blk **blk, struct kweir_error *error)
+{
+	int rc;
+
+	mutex_lock(&devices_mutex);
+	*blk = find_device(number);
+	rc = check_idle(*blk, number, error);
+	if (!rc)
+		(*blk)->resizing = true;
+	mutex_unlock(&devices_mutex);
+	return rc;
+}
+
+static void end_change(struct weir_blk *blk)
+{
+	mutex_lock(&devices_mutex);
+	blk->resizing = false;
+	mutex_unlock(&devices_mutex);
+}
+
 int weir_blk_resize(u32 number, u64 bytes, struct kweir_error *error)
+{
+	struct weir_blk *blk;
+	int rc = begin_change(number, &blk, error);
+
+	if (rc)
+		return rc;
+	rc = resize_device(blk, bytes, error);
+	end_change(blk);
+	return rc;
+}
+
+static int no_pool(u32 number, struct kweir_error *error)
+{
+	return kweir_fail(error, -ENODEV, "there is no weir%u with this volume of a pool", number);
+}
+
+static bool has_layout(const struct weir_blk *blk, const struct weir_blk_layout *layout)
+{
+	return blk->volume.pool && !memcmp(layout, &blk->volume.pool->layout, sizeof(*layout));
+}
+
+static int start_device(struct weir_blk *blk, const struct weir_blk_layout *layout,
+			struct kweir_error *error)
+{
+	if (!has_layout(blk, layout))
+		return no_pool(blk->number, error);
+	if (blk->disk)
+		return kweir_fail(error, -EINVAL, "weir%u has started", blk->number);
+	if (!weir_blk_pool_is_equal(&blk->volume))
+		return kweir_fail(error, -EAGAIN, "weir%u: its copies are not equal yet",
+				  blk->number);
+	return create_disk(blk, error);
+}
+
+int weir_blk_start(u32 number, const struct weir_blk_layout *layout, struct kweir_error *error)
+{
+	struct weir_blk *blk;
+	int rc = begin_change(number, &blk, error);
+
+	if (rc)
+		return rc;
+	rc = start_device(blk, layout, error);
+	end_change(blk);
+	return rc;
+}
+
+int weir_blk_visit_pool(u32 number, const struct weir_blk_layout *layout,
+			int (*visit)(struct weir_blk *blk, void *arg), void *arg,
+			struct kweir_error *error)
 {
 	struct weir_blk *blk;
 	int rc;
 
 	mutex_lock(&devices_mutex);
 	blk = find_device(number);
-	rc = check_idle(blk, number, error);
-	if (!rc)
-		blk->resizing = true;
-	mutex_unlock(&devices_mutex);
-	if (rc)
-		return rc;
-	rc = resize_device(blk, bytes, error);
-	mutex_lock(&devices_mutex);
-	blk->resizing = false;
+	if (blk && blk->is_there && has_layout(blk, layout))
+		rc = visit(blk, arg);
+	else
+		rc = no_pool(number, error);
 	mutex_unlock(&devices_mutex);
 	return rc;
 }

@@ -18,6 +18,7 @@
  * @entry: in the list of all devices, sorted by @number; guarded by a mutex of device.c's, like the
  *	device's lifetime
  * @is_there: attached; false: being attached or detached, with the number taken
+ * @disk: NULL: of a pool's volume that has not started yet
  * @resizing: must not be detached now
  * @detaching: nobody may open the device any more; guarded by disk->open_mutex
  */
@@ -45,6 +46,22 @@ int weir_blk_detach(u32 number, struct kweir_error *error);
  * -ENOMEM.
  */
 int weir_blk_resize(u32 number, u64 bytes, struct kweir_error *error);
+
+/*
+ * Makes the disk of a pool's volume, whose copies are equal.
+ *
+ * Return: 0; -ENODEV no such device, or its @layout is another; -EBUSY as above; -EAGAIN the copies
+ * are not equal yet; -EINVAL there is a disk; -ENOMEM.
+ */
+int weir_blk_start(u32 number, const struct weir_blk_layout *layout, struct kweir_error *error);
+
+/*
+ * Calls @visit for a device with a pool. @layout tells it from others that have had its number.
+ * Return: as @visit; -ENODEV no such device.
+ */
+int weir_blk_visit_pool(u32 number, const struct weir_blk_layout *layout,
+			int (*visit)(struct weir_blk *blk, void *arg), void *arg,
+			struct kweir_error *error);
 
 /**
  * weir_blk_for_each() - call @visit for each device with a number of @first or more

@@ -10,7 +10,6 @@
 #include "kernel/blk/request.h"
 #include "kernel/blk/resync.h"
 #include "kernel/blk/local.h"
-#include "kernel/blk/checksum.h"
 #include "kernel/blk/trace.h"
 #include "kernel/compat.h"
 
@@ -77,20 +76,21 @@ static int read_command(struct weir_blk_local *local, struct weir_blk_request *c
 	spin_lock_bh(&volume->lock);
 	has_it = weir_extents_local_has(&volume->core, command->extent, command->page,
 					command->pages);
-	weir_extents_expect(&volume->core, command->extent, command->page, command->pages,
-			    command->sums);
+	weir_blk_volume_expect(volume, command->extent, command->page, command->pages,
+			       command->sums, command->seal);
 	spin_unlock_bh(&volume->lock);
 	if (!has_it)
 		return -EIO;
 	rc = weir_blk_local_read(local,
 				 weir_blk_volume_offset(volume, command->extent, command->page),
 				 command->subio[0].sgl, command->nents);
-	if (!rc && !weir_blk_checksum_check(command->subio[0].sgl, command->pages, command->sums)) {
-		atomic64_inc(&volume->mismatches);
-		pr_warn_ratelimited("weir: the local disk returned other data than was written\n");
-		rc = -EIO;
-	}
-	return rc;
+	if (!rc)
+		rc = weir_blk_read_check(volume, command);
+	if (rc != -EBADMSG)
+		return rc;
+	atomic64_inc(&volume->mismatches);
+	pr_warn_ratelimited("weir: the local disk returned other data than was written\n");
+	return -EIO;
 }
 
 static struct weir_blk_request *take_waiting(struct weir_blk_local *local)
@@ -135,7 +135,7 @@ static bool copy_chunk(struct weir_blk_local *local)
 		return step.what == WEIR_EXTENTS_COPY_WAIT;
 	if (!rc)
 		rc = weir_blk_resync_wait_step(resync);
-	if (!rc && !weir_blk_checksum_check(resync->sgl, step.pages, resync->sums))
+	if (!rc && !weir_blk_resync_is_right(volume, resync, &step))
 		rc = -EIO; /* a reader of the chunk handles the error */
 	spin_lock_bh(&volume->lock);
 	weir_extents_read_end(&volume->core, step.extent, step.slot);
@@ -194,9 +194,10 @@ int weir_blk_local_open(struct weir_blk_volume *volume, const char *path, struct
 	INIT_LIST_HEAD(&local->waiting);
 	INIT_DELAYED_WORK(&local->work, work);
 	local->wq = alloc_workqueue("weir_blk_local", WQ_MEM_RECLAIM | WQ_UNBOUND, 1);
-	if (!local->wq || weir_blk_resync_alloc(&local->resync))
+	if (!local->wq)
 		return kweir_fail(error, rc, "out of memory");
-	return open_disk(local, path, volume->bytes, error);
+	rc = weir_blk_resync_alloc(&volume->cipher, &local->resync, error);
+	return rc ?: open_disk(local, path, volume->bytes, error);
 }
 
 void weir_blk_local_stop(struct weir_blk_local *local)

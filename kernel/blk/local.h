@@ -2,7 +2,8 @@
 /*
  * The last resort: a block device of this machine. The disk receives a delayed copy of all writes,
  * and serves reads that no donor can. The copy is useful only as long as the volume exists, because
- * only the volume knows the valid parts.
+ * only the volume knows the valid parts. Pages of an encrypted volume are copied as they are at the
+ * donors: the disk holds no plaintext.
  *
  * All functions accept NULL for a volume without a disk, unless noted.
  */

@@ -5,6 +5,7 @@
 
 #include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
+#include "kernel/blk/pool/pool.h"
 #include "kernel/blk/target.h"
 
 #define NO_SHIFT 63 /* one extent, of any size */
@@ -44,6 +45,7 @@ static void free_sums(struct weir_extent *extents, u32 first, u32 end)
 {
 	for (; extents && first < end; first++) {
 		kvfree(extents[first].sum);
+		kvfree(extents[first].seal);
 		kvfree(extents[first].local);
 	}
 }
@@ -55,14 +57,21 @@ void weir_blk_memory_fini(struct weir_blk_volume *volume)
 	kvfree(volume->regions);
 }
 
-/* Allocates checksums, of @pages each, for new extents, and the state of a local disk. */
-static int make_sums(struct weir_extent *extents, u32 first, u32 end, u64 pages, bool local)
+/* Allocates checksums, of @pages each, for new extents, seals, and the state of a local disk. */
+static int make_sums(const struct weir_blk_volume *volume, struct weir_extent *extents, u32 first,
+		     u32 end, u64 pages)
 {
 	for (; first < end; first++) {
 		extents[first].sum = kvcalloc(pages, sizeof(u32), GFP_KERNEL);
 		if (!extents[first].sum)
 			return -ENOMEM;
-		if (!local)
+		if (volume->cipher.aead) {
+			extents[first].seal =
+				kvcalloc(pages, sizeof(*extents[first].seal), GFP_KERNEL);
+			if (!extents[first].seal)
+				return -ENOMEM;
+		}
+		if (!volume->local)
 			continue;
 		extents[first].local = kvcalloc(DIV_ROUND_UP(pages, 64), sizeof(u64), GFP_KERNEL);
 		if (!extents[first].local)
@@ -71,9 +80,30 @@ static int make_sums(struct weir_extent *extents, u32 first, u32 end, u64 pages,
 	return 0;
 }
 
+int weir_blk_memory_init_mapped(struct weir_blk_volume *volume, u32 nr_extents, u8 replicas)
+{
+	int rc;
+
+	volume->shift = PAGE_SHIFT + order_base_2(volume->stripe.extent);
+	volume->extents = kvcalloc(nr_extents, sizeof(*volume->extents), GFP_KERNEL);
+	if (!volume->extents)
+		return -ENOMEM;
+	rc = weir_extents_init(&volume->core, volume->extents, nr_extents, volume->stripe.extent,
+			       WEIR_BLK_TARGETS_MAX, replicas);
+	if (rc)
+		return rc;
+	volume->core.is_mapped = volume->core.repairs = true;
+	volume->regions =
+		kvcalloc(nr_extents * volume->core.slots, sizeof(*volume->regions), GFP_KERNEL);
+	if (!volume->regions)
+		return -ENOMEM;
+	return make_sums(volume, volume->extents, 0, nr_extents, volume->core.pages);
+}
+
 static int no_memory_for_sums(struct kweir_error *error)
 {
-	return kweir_fail(error, -ENOMEM, "no memory for the checksums: 1 MiB for each GiB");
+	return kweir_fail(error, -ENOMEM,
+			  "no memory for the checksums: 1 MiB for each GiB, 7 MiB if encrypted");
 }
 
 int weir_blk_memory_query_room(struct weir_blk_volume *volume, u8 donor, struct kweir_error *error)
@@ -148,7 +178,7 @@ static void take_step(struct weir_blk_volume *volume, struct weir_borrow_step *s
 		break;
 	case WEIR_BORROW_RECONNECT:
 		weir_blk_target_close(target);
-		weir_blk_target_schedule_connect(target);
+		weir_blk_target_connect_soon(target, WEIR_BLK_TARGET_JOIN_MS);
 		break;
 	case WEIR_BORROW_END:
 		break;
@@ -200,7 +230,7 @@ static int borrow_named(struct weir_blk_volume *volume, struct kweir_error *erro
 			"region %s has %llu bytes, which is no multiple of %lu, or more than %llu",
 			volume->name, region->length, PAGE_SIZE, WEIR_BLK_VOLUME_BYTES_MAX);
 	volume->bytes = region->length;
-	if (make_sums(volume->extents, 0, 1, volume->bytes >> PAGE_SHIFT, false))
+	if (make_sums(volume, volume->extents, 0, 1, volume->bytes >> PAGE_SHIFT))
 		return no_memory_for_sums(error);
 	weir_extents_adopt(&volume->core, volume->extents[0].sum, volume->bytes >> PAGE_SHIFT);
 	return 0;
@@ -227,8 +257,7 @@ int weir_blk_memory_borrow(struct weir_blk_volume *volume, struct kweir_error *e
 		return borrow_named(volume, error);
 	if (!take_all(volume, error))
 		return no_room(volume, volume->bytes, error);
-	if (make_sums(volume->extents, 0, volume->core.nr_extents, volume->core.pages,
-		      volume->local))
+	if (make_sums(volume, volume->extents, 0, volume->core.nr_extents, volume->core.pages))
 		return no_memory_for_sums(error);
 	return 0;
 }
@@ -237,8 +266,11 @@ int weir_blk_memory_provide(struct weir_blk_volume *volume, u32 extent)
 {
 	u32 from;
 	u8 slot;
-	int rc = weir_extents_provide(&volume->core, extent, &from);
+	int rc;
 
+	if (volume->pool)
+		return weir_blk_pool_may_write(volume, extent);
+	rc = weir_extents_provide(&volume->core, extent, &from);
 	if (!rc && from != extent)
 		weir_blk_volume_kick(volume); /* fills up the reserve */
 	for (slot = 0; !rc && from != extent && slot < volume->core.slots; slot++)
@@ -273,7 +305,7 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 		kvcalloc(nr_extents * volume->core.slots, sizeof(*regions), GFP_KERNEL);
 
 	if (!extents || !regions ||
-	    make_sums(extents, old, nr_extents, volume->core.pages, volume->local)) {
+	    make_sums(volume, extents, old, nr_extents, volume->core.pages)) {
 		free_sums(extents, old, nr_extents);
 		kvfree(extents);
 		kvfree(regions);

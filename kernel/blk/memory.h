@@ -13,6 +13,9 @@ u32 weir_blk_memory_extents(const struct weir_blk_volume *volume, u64 bytes);
 
 /* Prepares a volume of @setup, without memory. Return: 0; -ENOMEM, -EINVAL. */
 int weir_blk_memory_init(struct weir_blk_volume *volume, const struct weir_blk_setup *setup);
+
+/* Prepares a volume of a pool, with @volume->stripe. Return: 0; -ENOMEM, -EINVAL. */
+int weir_blk_memory_init_mapped(struct weir_blk_volume *volume, u32 nr_extents, u8 replicas);
 void weir_blk_memory_fini(struct weir_blk_volume *volume);
 
 /*
@@ -39,8 +42,8 @@ int weir_blk_memory_query_room(struct weir_blk_volume *volume, u8 donor, struct 
 int weir_blk_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error);
 
 /*
- * Provides memory for a write to @extent: see weir_extents_provide(). After -EAGAIN the caller
- * wakes the work, once. With the lock held.
+ * Provides memory for a write to @extent: see weir_extents_provide(), and of a pool's volume
+ * weir_blk_pool_may_write(). After -EAGAIN the caller wakes the work, once. With the lock held.
  */
 int weir_blk_memory_provide(struct weir_blk_volume *volume, u32 extent);
 

@@ -3,10 +3,12 @@
 #include <linux/in6.h>
 #include <linux/key.h>
 #include <linux/module.h>
+#include <linux/slab.h>
 #include <net/genetlink.h>
 
 #include "kernel/blk/device.h"
 #include "kernel/blk/netlink.h"
+#include "kernel/blk/pool/pool.h"
 #include "kernel/blk/stat.h"
 #include "kernel/weir/weir.h"
 
@@ -37,6 +39,21 @@ static const struct nla_policy policy[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 	[WEIR_BLK_BATCHING] = { .type = NLA_U32 },
 	[WEIR_BLK_MR] = { .type = NLA_U32 },
 	[WEIR_BLK_LOCAL] = { .type = NLA_NUL_STRING, .len = PATH_MAX - 1 },
+	[WEIR_BLK_ENCRYPT] = { .type = NLA_FLAG },
+	[WEIR_BLK_POOL] = { .type = NLA_NUL_STRING, .len = WEIR_BLK_POOL_MAX },
+	[WEIR_BLK_LAYOUT] = NLA_POLICY_EXACT_LEN(sizeof(struct weir_blk_layout)),
+	[WEIR_BLK_GROUPS] = { .type = NLA_BINARY, .len = WEIR_BLK_EXTENTS_MAX * sizeof(u16) },
+	[WEIR_BLK_POOL_DONORS] = {
+		.type = NLA_BINARY,
+		.len = WEIR_BLK_POOL_DONORS_MAX * sizeof(struct weir_blk_pool_donor),
+	},
+	[WEIR_BLK_MEMBERS] = {
+		.type = NLA_BINARY,
+		.len = WEIR_BLK_MEMBERS_MAX * sizeof(struct weir_blk_member),
+	},
+	[WEIR_BLK_MAP_FLAGS] = { .type = NLA_U32 },
+	[WEIR_BLK_PROOF] = { .type = NLA_U64 },
+	[WEIR_BLK_AGENT] = { .type = NLA_BINARY, .len = WEIR_BLK_AGENT_MAX },
 };
 
 static u32 u32_of(const struct genl_info *info, enum weir_blk_attribute attribute)
@@ -85,6 +102,34 @@ static int read_key(const struct genl_info *info, struct key **key, struct kweir
 			  WEIR_BLK_KEY, PTR_ERR(*key));
 }
 
+/* An attribute that is a list. The message is aligned for 32 bits only: copy before use. */
+static u32 count_of(const struct nlattr *attr, size_t bytes)
+{
+	return attr ? nla_len(attr) / bytes : 0;
+}
+
+static u32 read_agent(const struct genl_info *info, u8 *agent)
+{
+	const struct nlattr *attr = info->attrs[WEIR_BLK_AGENT];
+
+	if (attr)
+		memcpy(agent, nla_data(attr), nla_len(attr));
+	return attr ? nla_len(attr) : 0;
+}
+
+static int read_pool(const struct genl_info *info, struct weir_blk_pool_setup *pool,
+		     struct kweir_error *error)
+{
+	if (!info->attrs[WEIR_BLK_LAYOUT] || !info->attrs[WEIR_BLK_GROUPS])
+		return kweir_fail(error, -EINVAL, "a pool's volume needs a layout");
+	nla_strscpy(pool->name, info->attrs[WEIR_BLK_POOL], sizeof(pool->name));
+	memcpy(&pool->layout, nla_data(info->attrs[WEIR_BLK_LAYOUT]), sizeof(pool->layout));
+	pool->group_of = nla_data(info->attrs[WEIR_BLK_GROUPS]);
+	pool->nr_extents = count_of(info->attrs[WEIR_BLK_GROUPS], sizeof(u16));
+	pool->agent_bytes = read_agent(info, pool->agent);
+	return 0;
+}
+
 static int read_setup(const struct genl_info *info, struct weir_blk_setup *setup,
 		      struct kweir_error *error)
 {
@@ -96,6 +141,7 @@ static int read_setup(const struct genl_info *info, struct weir_blk_setup *setup
 		nla_strscpy(setup->name, info->attrs[WEIR_BLK_NAME], sizeof(setup->name));
 	if (info->attrs[WEIR_BLK_LOCAL])
 		setup->local = nla_data(info->attrs[WEIR_BLK_LOCAL]);
+	setup->encrypt = info->attrs[WEIR_BLK_ENCRYPT];
 	setup->bytes = u64_of(info, WEIR_BLK_BYTES);
 	setup->reserve_bytes = u64_of(info, WEIR_BLK_RESERVE);
 	setup->replicas = u32_of(info, WEIR_BLK_REPLICAS) ?: 1;
@@ -141,9 +187,35 @@ static bool is_administrator(const struct sk_buff *skb)
 	return netlink_capable(skb, CAP_SYS_ADMIN);
 }
 
+/* Too large for the stack. */
+struct attachment {
+	struct weir_blk_setup setup;
+	struct weir_blk_pool_setup pool;
+};
+
+static int attach(struct genl_info *info, u32 *number, struct kweir_error *error)
+{
+	struct attachment *a = kzalloc(sizeof(*a), GFP_KERNEL);
+	int rc = 0;
+
+	if (!a)
+		return kweir_fail(error, -ENOMEM, "out of memory");
+	if (info->attrs[WEIR_BLK_POOL]) {
+		a->setup.pool = &a->pool;
+		rc = read_pool(info, &a->pool, error);
+	}
+	if (!rc)
+		rc = read_setup(info, &a->setup, error);
+	if (!rc) {
+		rc = weir_blk_attach(&a->setup, number, error);
+		key_put(a->setup.key);
+	}
+	kfree(a);
+	return rc;
+}
+
 static int do_attach(struct sk_buff *skb, struct genl_info *info)
 {
-	struct weir_blk_setup setup = {};
 	struct kweir_error error = {};
 	struct sk_buff *message;
 	u32 number = 0;
@@ -154,12 +226,169 @@ static int do_attach(struct sk_buff *skb, struct genl_info *info)
 	message = new_answer();
 	if (!message)
 		return -ENOMEM;
-	rc = read_setup(info, &setup, &error);
-	if (!rc) {
-		rc = weir_blk_attach(&setup, &number, &error);
-		key_put(setup.key);
-	}
+	rc = attach(info, &number, &error);
 	return send_answer(message, info, rc, number, &error);
+}
+
+/* Return: the layout that a message about a pool's device must have, or NULL. */
+static const struct weir_blk_layout *layout_of(struct genl_info *info)
+{
+	if (GENL_REQ_ATTR_CHECK(info, WEIR_BLK_NUMBER) ||
+	    GENL_REQ_ATTR_CHECK(info, WEIR_BLK_LAYOUT))
+		return NULL;
+	return nla_data(info->attrs[WEIR_BLK_LAYOUT]);
+}
+
+static int set_map(struct weir_blk *blk, void *arg)
+{
+	struct weir_blk_map **map = arg;
+
+	*map = weir_blk_pool_set_map(&blk->volume, *map);
+	return 0;
+}
+
+/* A volume of another layout refuses the map, so that its number of groups need not be right. */
+static int read_map(struct genl_info *info, const struct weir_blk_layout *layout,
+		    struct weir_blk_map **map, struct kweir_error *error)
+{
+	const struct nlattr *donors = info->attrs[WEIR_BLK_POOL_DONORS];
+	const struct nlattr *members = info->attrs[WEIR_BLK_MEMBERS];
+	int rc;
+
+	if (layout->groups > WEIR_BLK_GROUPS_MAX)
+		return kweir_fail(error, -EINVAL, "%u groups: at most %u", layout->groups,
+				  WEIR_BLK_GROUPS_MAX);
+	rc = weir_blk_map_new(donors ? nla_data(donors) : NULL,
+			      count_of(donors, sizeof(struct weir_blk_pool_donor)),
+			      members ? nla_data(members) : NULL,
+			      count_of(members, sizeof(struct weir_blk_member)), layout->groups,
+			      map, error);
+	if (rc)
+		return rc;
+	(*map)->flags = u32_of(info, WEIR_BLK_MAP_FLAGS);
+	(*map)->proof = u64_of(info, WEIR_BLK_PROOF);
+	(*map)->agent_bytes = read_agent(info, (*map)->agent);
+	return 0;
+}
+
+static int do_map(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct weir_blk_layout *layout = layout_of(info);
+	u32 number = u32_of(info, WEIR_BLK_NUMBER);
+	struct weir_blk_map *map = NULL;
+	struct kweir_error error = {};
+	struct sk_buff *message;
+	int rc;
+
+	if (!is_administrator(skb))
+		return -EPERM;
+	if (!layout)
+		return -EINVAL;
+	message = new_answer();
+	if (!message)
+		return -ENOMEM;
+	rc = read_map(info, layout, &map, &error);
+	if (!rc)
+		rc = weir_blk_visit_pool(number, layout, set_map, &map, &error);
+	weir_blk_map_free(map);
+	return send_answer(message, info, rc, number, &error);
+}
+
+static int look_at_pool(struct weir_blk *blk, void *arg)
+{
+	struct weir_blk_look *look = arg;
+
+	weir_blk_pool_look(&blk->volume, look);
+	look->flags |= blk->disk ? WEIR_BLK_LOOK_STARTED : 0;
+	return 0;
+}
+
+static int put_look(struct sk_buff *message, const struct weir_blk_look *look)
+{
+	if (nla_put_u32(message, WEIR_BLK_LOOK_FLAGS, look->flags) ||
+	    nla_put_u32(message, WEIR_BLK_PERCENT, look->percent) ||
+	    nla_put_u64_64bit(message, WEIR_BLK_PROOF, look->proof, WEIR_BLK_PAD) ||
+	    nla_put_u64_64bit(message, WEIR_BLK_COPIED, look->copied, WEIR_BLK_PAD) ||
+	    nla_put(message, WEIR_BLK_FAILED, look->nr_failed * sizeof(look->failed[0]),
+		    look->failed))
+		return -EMSGSIZE;
+	return nla_put(message, WEIR_BLK_READY, look->nr_ready * sizeof(look->ready[0]),
+		       look->ready);
+}
+
+static int send_look(struct sk_buff *message, struct genl_info *info, int status, u32 number,
+		     const struct weir_blk_look *look, const struct kweir_error *error)
+{
+	void *head = genlmsg_put_reply(message, info, &family, 0, info->genlhdr->cmd);
+
+	if (head && !nla_put_s32(message, WEIR_BLK_STATUS, status) &&
+	    !nla_put_u32(message, WEIR_BLK_NUMBER, number) &&
+	    !nla_put_string(message, WEIR_BLK_TEXT, status ? error->text : look->refusal.text) &&
+	    (status || !put_look(message, look))) {
+		genlmsg_end(message, head);
+		return genlmsg_reply(message, info);
+	}
+	nlmsg_free(message);
+	return -EMSGSIZE;
+}
+
+static int do_look(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct weir_blk_layout *layout = layout_of(info);
+	u32 number = u32_of(info, WEIR_BLK_NUMBER);
+	struct weir_blk_look *found = NULL;
+	struct kweir_error error = {};
+	struct sk_buff *message;
+	int rc;
+
+	if (!is_administrator(skb))
+		return -EPERM;
+	if (!layout)
+		return -EINVAL;
+	found = kzalloc(sizeof(*found), GFP_KERNEL);
+	message = new_answer();
+	if (!found || !message) {
+		kfree(found);
+		nlmsg_free(message);
+		return -ENOMEM;
+	}
+	rc = weir_blk_visit_pool(number, layout, look_at_pool, found, &error);
+	rc = send_look(message, info, rc, number, found, &error);
+	kfree(found);
+	return rc;
+}
+
+void weir_blk_netlink_tell(u32 number)
+{
+	struct sk_buff *message = genlmsg_new(nla_total_size(sizeof(number)), GFP_KERNEL);
+	void *head;
+
+	if (!message)
+		return;
+	head = genlmsg_put(message, 0, 0, &family, 0, WEIR_BLK_NEWS);
+	if (!head || nla_put_u32(message, WEIR_BLK_NUMBER, number)) {
+		nlmsg_free(message);
+		return;
+	}
+	genlmsg_end(message, head);
+	genlmsg_multicast(&family, message, 0, 0, GFP_KERNEL); /* fails if nobody listens */
+}
+
+static int do_start(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct weir_blk_layout *layout = layout_of(info);
+	u32 number = u32_of(info, WEIR_BLK_NUMBER);
+	struct kweir_error error = {};
+	struct sk_buff *message;
+
+	if (!is_administrator(skb))
+		return -EPERM;
+	if (!layout)
+		return -EINVAL;
+	message = new_answer();
+	if (!message)
+		return -ENOMEM;
+	return send_answer(message, info, weir_blk_start(number, layout, &error), number, &error);
 }
 
 static int do_detach(struct sk_buff *skb, struct genl_info *info)
@@ -167,6 +396,7 @@ static int do_detach(struct sk_buff *skb, struct genl_info *info)
 	u32 number = u32_of(info, WEIR_BLK_NUMBER);
 	struct kweir_error error = {};
 	struct sk_buff *message;
+	int rc;
 
 	if (!is_administrator(skb))
 		return -EPERM;
@@ -175,7 +405,10 @@ static int do_detach(struct sk_buff *skb, struct genl_info *info)
 	message = new_answer();
 	if (!message)
 		return -ENOMEM;
-	return send_answer(message, info, weir_blk_detach(number, &error), number, &error);
+	rc = weir_blk_detach(number, &error);
+	if (!rc)
+		weir_blk_netlink_tell(number);
+	return send_answer(message, info, rc, number, &error);
 }
 
 static int do_resize(struct sk_buff *skb, struct genl_info *info)
@@ -247,23 +480,58 @@ static int put_donors(struct sk_buff *skb, const struct weir_blk_facts *facts)
 }
 
 /* Only an administrator learns where the data are, and under which name. */
-static int put_facts(struct sk_buff *skb, struct weir_blk *blk, bool is_admin)
+static int put_where(struct sk_buff *skb, struct weir_blk *blk, const struct weir_blk_facts *facts)
 {
-	struct weir_blk_facts facts;
+	struct weir_blk_pool *pool = blk->volume.pool;
+	u8 agent[WEIR_BLK_AGENT_MAX];
+	u32 bytes;
+
+	if (put_donors(skb, facts) || nla_put_string(skb, WEIR_BLK_NAME, blk->volume.name))
+		return -EMSGSIZE;
+	if (!pool)
+		return 0;
+	spin_lock_bh(&blk->volume.lock);
+	bytes = pool->agent_bytes;
+	memcpy(agent, pool->agent, bytes);
+	spin_unlock_bh(&blk->volume.lock);
+	return nla_put_string(skb, WEIR_BLK_POOL, pool->name) ||
+			       nla_put(skb, WEIR_BLK_LAYOUT, sizeof(pool->layout), &pool->layout) ||
+			       nla_put(skb, WEIR_BLK_AGENT, bytes, agent) ?
+		       -EMSGSIZE :
+		       0;
+}
+
+static int put_all(struct sk_buff *skb, struct weir_blk *blk, const struct weir_blk_facts *facts,
+		   bool is_admin)
+{
 	u64 counters[WEIR_BLK_COUNTERS_NR];
 
-	weir_blk_volume_facts(&blk->volume, &facts);
-	if (is_admin &&
-	    (put_donors(skb, &facts) || nla_put_string(skb, WEIR_BLK_NAME, blk->volume.name)))
+	if (is_admin && put_where(skb, blk, facts))
 		return -EMSGSIZE;
 	if (nla_put_u32(skb, WEIR_BLK_NUMBER, blk->number) ||
 	    nla_put_u64_64bit(skb, WEIR_BLK_BYTES, blk->volume.bytes, WEIR_BLK_PAD) ||
 	    nla_put_u32(skb, WEIR_BLK_REPLICAS, blk->volume.core.replicas) ||
-	    nla_put_u32(skb, WEIR_BLK_STATE, state_of_all(&facts)) ||
-	    nla_put_u32(skb, WEIR_BLK_OPENERS, disk_openers(blk->disk)))
+	    nla_put_u32(skb, WEIR_BLK_STATE, state_of_all(facts)) ||
+	    nla_put_u32(skb, WEIR_BLK_OPENERS, blk->disk ? disk_openers(blk->disk) : 0))
 		return -EMSGSIZE;
-	weir_blk_counters(&facts, counters);
+	if (blk->volume.cipher.aead &&
+	    nla_put_string(skb, WEIR_BLK_CIPHER, blk->volume.cipher.name))
+		return -EMSGSIZE;
+	weir_blk_counters(facts, counters);
 	return nla_put(skb, WEIR_BLK_COUNTERS, sizeof(counters), counters);
+}
+
+static int put_facts(struct sk_buff *skb, struct weir_blk *blk, bool is_admin)
+{
+	struct weir_blk_facts *facts = kmalloc(sizeof(*facts), GFP_KERNEL);
+	int rc;
+
+	if (!facts)
+		return -ENOMEM;
+	weir_blk_volume_facts(&blk->volume, facts);
+	rc = put_all(skb, blk, facts, is_admin);
+	kfree(facts);
+	return rc;
 }
 
 struct dump {
@@ -303,6 +571,13 @@ static const struct genl_small_ops small_ops[] = {
 	{ .cmd = WEIR_BLK_DETACH, .doit = do_detach, .flags = GENL_ADMIN_PERM },
 	{ .cmd = WEIR_BLK_LIST, .dumpit = dump_devices },
 	{ .cmd = WEIR_BLK_RESIZE, .doit = do_resize, .flags = GENL_ADMIN_PERM },
+	{ .cmd = WEIR_BLK_MAP, .doit = do_map, .flags = GENL_ADMIN_PERM },
+	{ .cmd = WEIR_BLK_LOOK, .doit = do_look, .flags = GENL_ADMIN_PERM },
+	{ .cmd = WEIR_BLK_START, .doit = do_start, .flags = GENL_ADMIN_PERM },
+};
+
+static const struct genl_multicast_group groups[] = {
+	{ .name = WEIR_BLK_NEWS_GROUP },
 };
 
 /*
@@ -317,7 +592,9 @@ static struct genl_family family = {
 	.policy = policy,
 	.small_ops = small_ops,
 	.n_small_ops = ARRAY_SIZE(small_ops),
-	.resv_start_op = WEIR_BLK_RESIZE + 1,
+	.resv_start_op = WEIR_BLK_START + 1,
+	.mcgrps = groups,
+	.n_mcgrps = ARRAY_SIZE(groups),
 	.parallel_ops = true,
 	.module = THIS_MODULE,
 };

@@ -7,6 +7,14 @@
 #ifndef WEIR_KERNEL_BLK_NETLINK_H
 #define WEIR_KERNEL_BLK_NETLINK_H
 
+#include <linux/types.h>
+
+/*
+ * Tells the agent of /dev/weirN that a look would find something new. The agent looks from time to
+ * time, too: without memory, the message is left out. Context: process; sleeps.
+ */
+void weir_blk_netlink_tell(u32 number);
+
 int weir_blk_netlink_init(void);
 void weir_blk_netlink_exit(void);
 

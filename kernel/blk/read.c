@@ -5,7 +5,7 @@
  */
 #include "kernel/blk/request.h"
 #include "kernel/blk/local.h"
-#include "kernel/blk/checksum.h"
+#include "kernel/blk/pool/pool.h"
 #include "kernel/blk/trace.h"
 
 #define BLANK 1
@@ -13,7 +13,7 @@
 
 /*
  * With the lock held. Return: 0: pushed; BLANK: zeroes, without any donor; LOCAL: read the local
- * disk; or an errno.
+ * disk; -EAGAIN: wait for a pool's donor; or another errno.
  */
 static int push_read(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
 {
@@ -29,6 +29,9 @@ static int push_read(struct weir_blk_volume *volume, struct request *rq, unsigne
 		if (rc &&
 		    weir_extents_local_has(&volume->core, extent, command->page, command->pages))
 			return LOCAL;
+		if (rc && volume->pool)
+			return weir_blk_pool_must_read_again(volume, extent, command->wrong,
+							     &command->tried);
 		if (rc)
 			return rc;
 		rc = weir_blk_subio_prepare(&command->subio[0], rq, slot, WEIR_OP_READ, nents);
@@ -39,7 +42,8 @@ static int push_read(struct weir_blk_volume *volume, struct request *rq, unsigne
 			return rc;
 		command->tried |= 1 << slot;
 	}
-	weir_extents_expect(&volume->core, extent, command->page, command->pages, command->sums);
+	weir_blk_volume_expect(volume, extent, command->page, command->pages, command->sums,
+			       command->seal);
 	atomic_set(&command->subios, 1);
 	atomic_set(&command->failed, 0);
 	trace_weir_blk_submit(rq, 1 << slot);
@@ -47,7 +51,7 @@ static int push_read(struct weir_blk_volume *volume, struct request *rq, unsigne
 	return 0;
 }
 
-static blk_status_t answer_blank(struct request *rq, unsigned int nents)
+static void answer_blank(struct request *rq, unsigned int nents)
 {
 	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	struct scatterlist *sg;
@@ -56,10 +60,10 @@ static blk_status_t answer_blank(struct request *rq, unsigned int nents)
 	for_each_sg(command->subio[0].sgl, sg, nents, i) memset(sg_virt(sg), 0, sg->length);
 	trace_weir_blk_submit(rq, 0);
 	blk_mq_end_request(rq, BLK_STS_OK);
-	return BLK_STS_OK;
 }
 
-blk_status_t weir_blk_read_queue(struct request *rq, unsigned int nents)
+/* Return: 0: under way or ended; -EAGAIN: wait for a pool's donor; or another errno. */
+static int start_read(struct request *rq, unsigned int nents)
 {
 	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
 	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
@@ -72,15 +76,43 @@ blk_status_t weir_blk_read_queue(struct request *rq, unsigned int nents)
 	session = command->subio[0].io.session;
 	spin_unlock_bh(&volume->lock);
 	if (rc == BLANK)
-		return answer_blank(rq, nents);
-	if (rc == LOCAL) {
+		answer_blank(rq, nents);
+	else if (rc == LOCAL)
 		weir_blk_local_queue(volume->local, rq, nents);
-		return BLK_STS_OK;
-	}
-	if (rc)
-		return weir_blk_request_status(rc);
-	kweir_session_serve(session);
+	else if (!rc)
+		kweir_session_serve(session);
+	return min(rc, 0);
+}
+
+blk_status_t weir_blk_read_queue(struct request *rq, unsigned int nents)
+{
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
+	int rc = start_read(rq, nents);
+
+	if (rc != -EAGAIN)
+		return rc ? weir_blk_request_status(rc) : BLK_STS_OK;
+	command->nents = nents;
+	weir_blk_request_wait(weir_blk_volume_of(rq), command);
 	return BLK_STS_OK;
+}
+
+int weir_blk_read_resume(struct request *rq)
+{
+	return start_read(rq, ((struct weir_blk_request *)blk_mq_rq_to_pdu(rq))->nents);
+}
+
+int weir_blk_read_check(const struct weir_blk_volume *volume, struct weir_blk_request *command)
+{
+	u64 first = weir_blk_volume_page(volume, command->extent, command->page);
+	struct scatterlist *sgl = command->subio[0].sgl;
+
+	if (command->seal)
+		return weir_blk_seal_decrypt(command->seal, sgl, first, command->pages,
+					     command->sums);
+	return weir_blk_checksum_check(&volume->checksum_key, sgl, first, command->pages,
+				       command->sums) ?
+		       0 :
+		       -EBADMSG;
 }
 
 int weir_blk_read_end(struct request *rq)
@@ -88,15 +120,17 @@ int weir_blk_read_end(struct request *rq)
 	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
 	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	struct weir_blk_subio *subio = &command->subio[0];
-	int rc = subio->io.status;
-	bool is_wrong = !rc && !weir_blk_checksum_check(subio->sgl, command->pages, command->sums);
+	int rc = subio->io.status ?: weir_blk_read_check(volume, command);
+	bool is_wrong = rc == -EBADMSG;
 
 	spin_lock_bh(&volume->lock);
 	weir_extents_read_end(&volume->core, command->extent, subio->slot);
 	if (is_wrong)
-		weir_extents_distrust(&volume->core, command->extent, subio->slot);
+		weir_extents_distrust(&volume->core, command->extent, subio->slot,
+				      command->page, command->pages);
 	spin_unlock_bh(&volume->lock);
 	if (is_wrong) {
+		command->wrong |= 1 << subio->slot;
 		atomic64_inc(&volume->mismatches);
 		pr_warn_ratelimited("weir: %pISpc returned other data than was written\n",
 				    &volume->target[subio->donor].address);

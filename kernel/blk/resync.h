@@ -17,17 +17,20 @@ static_assert(WEIR_EXTENTS_CHUNK_PAGES <= KWEIR_IO_SEGMENTS, "a chunk is one io"
  * @ended: completes with @io
  * @sgl: the pages of the current step
  * @sums: expected checksums of pages that are read
+ * @seal: verifies encrypted pages, or NULL
  */
 struct weir_blk_resync {
 	struct kweir_io io;
 	struct completion ended;
 	struct scatterlist sgl[WEIR_EXTENTS_CHUNK_PAGES];
 	u32 sums[WEIR_EXTENTS_CHUNK_PAGES];
+	struct weir_blk_seal *seal;
 	struct page *page[WEIR_EXTENTS_CHUNK_PAGES];
 };
 
-/* Allocates the memory of a chunk. Return: 0; -ENOMEM. */
-int weir_blk_resync_alloc(struct weir_blk_resync **resync);
+/* Allocates the memory of a chunk. Return: 0; -ENOMEM, with the reason in @error. */
+int weir_blk_resync_alloc(const struct weir_blk_cipher *cipher, struct weir_blk_resync **resync,
+			  struct kweir_error *error);
 void weir_blk_resync_free(struct weir_blk_resync *resync);
 
 /*
@@ -37,6 +40,10 @@ void weir_blk_resync_free(struct weir_blk_resync *resync);
  */
 int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *resync,
 			       const struct weir_extents_copy_step *step);
+
+/* Whether the pages of a step that was read are as expected. They stay encrypted. */
+bool weir_blk_resync_is_right(const struct weir_blk_volume *volume, struct weir_blk_resync *resync,
+			      const struct weir_extents_copy_step *step);
 
 /* Waits for the step to end. Return: the errno of the step. */
 int weir_blk_resync_wait_step(struct weir_blk_resync *resync);

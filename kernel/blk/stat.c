@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/device.h>
+#include <linux/slab.h>
 #include <linux/sysfs.h>
 
 #include "kernel/blk/device.h"
@@ -37,6 +38,7 @@ void weir_blk_counters(const struct weir_blk_facts *facts, u64 *counters)
 		[WEIR_BLK_COUNTER_local_bytes_read] = facts->local_bytes_read,
 		[WEIR_BLK_COUNTER_local_behind] = census->behind << PAGE_SHIFT,
 		[WEIR_BLK_COUNTER_polled] = stat->polled,
+		[WEIR_BLK_COUNTER_bytes_repaired] = facts->bytes_repaired,
 	};
 
 	memcpy(counters, all, sizeof(all));
@@ -50,11 +52,14 @@ struct counter_attribute {
 static ssize_t show(struct device *dev, struct device_attribute *attr, char *text)
 {
 	struct weir_blk *blk = dev_to_disk(dev)->private_data;
+	struct weir_blk_facts *facts = kmalloc(sizeof(*facts), GFP_KERNEL);
 	u64 counters[WEIR_BLK_COUNTERS_NR];
-	struct weir_blk_facts facts;
 
-	weir_blk_volume_facts(&blk->volume, &facts);
-	weir_blk_counters(&facts, counters);
+	if (!facts)
+		return -ENOMEM;
+	weir_blk_volume_facts(&blk->volume, facts);
+	weir_blk_counters(facts, counters);
+	kfree(facts);
 	return sysfs_emit(text, "%llu\n",
 			  counters[container_of(attr, struct counter_attribute, attr)->counter]);
 }

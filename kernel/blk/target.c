@@ -3,8 +3,7 @@
 
 #include "kernel/blk/target.h"
 #include "kernel/blk/memory.h"
-
-#define JOIN_MS 1000 /* between attempts */
+#include "kernel/blk/pool/pool.h"
 
 static struct workqueue_struct *join_wq;
 
@@ -45,9 +44,12 @@ static int use_session(struct weir_blk_target *target, struct kweir_session *ses
 		kweir_session_abandon(session);
 	mutex_unlock(&volume->sessions);
 	spin_lock_bh(&volume->lock);
-	weir_borrow_session(&volume->borrow, number, WEIR_EXTENTS_DONOR_UP);
+	if (volume->pool)
+		target->is_failed = false;
+	else
+		weir_borrow_session(&volume->borrow, number, WEIR_EXTENTS_DONOR_UP);
 	spin_unlock_bh(&volume->lock);
-	return weir_blk_memory_query_room(volume, number, error);
+	return volume->pool ? 0 : weir_blk_memory_query_room(volume, number, error);
 }
 
 int weir_blk_target_open(struct weir_blk_target *target, struct kweir_error *error)
@@ -58,6 +60,25 @@ int weir_blk_target_open(struct weir_blk_target *target, struct kweir_error *err
 	return rc ? rc : use_session(target, session, error);
 }
 
+/* A pool's donor that has started again has other memory: it is another donor. */
+static int connect_wanted(struct weir_blk_target *target, struct kweir_session **session)
+{
+	u64 wanted = READ_ONCE(target->incarnation);
+	struct kweir_error error = {};
+	int rc = connect_target(target, session, &error);
+
+	if (rc == -EKEYREJECTED && target->volume->pool)
+		weir_blk_pool_refused(target->volume, &error);
+	if (!rc && wanted && kweir_session_incarnation(*session) != wanted) {
+		kweir_session_close(*session);
+		rc = -ESTALE;
+	}
+	if (rc && rc != READ_ONCE(target->connect_status))
+		weir_blk_volume_kick_soon(target->volume);
+	WRITE_ONCE(target->connect_status, rc);
+	return rc;
+}
+
 static void try_to_connect(struct weir_blk_target *target)
 {
 	struct weir_blk_volume *volume = target->volume;
@@ -65,13 +86,13 @@ static void try_to_connect(struct weir_blk_target *target)
 	int rc;
 
 	if (READ_ONCE(volume->closing) || READ_ONCE(target->session) ||
-	    connect_target(target, &session, NULL))
+	    connect_wanted(target, &session))
 		return;
 	kweir_session_set_answer_timeout(session, weir_blk_volume_answer_ms(volume));
 	mutex_lock(&volume->maintenance);
 	rc = use_session(target, session, NULL);
 	mutex_unlock(&volume->maintenance);
-	if (!rc)
+	if (!rc && !volume->pool)
 		pr_info("weir: %pISpc is connected again, without data\n", &target->address);
 	weir_blk_volume_kick(volume);
 }
@@ -88,13 +109,26 @@ void weir_blk_target_init(struct weir_blk_target *target, struct weir_blk_volume
 			  const struct sockaddr_storage *address)
 {
 	target->volume = volume;
-	target->address = *address;
+	if (address)
+		target->address = *address;
 	INIT_DELAYED_WORK(&target->join, join);
 }
 
-void weir_blk_target_schedule_connect(struct weir_blk_target *target)
+void weir_blk_target_connect_soon(struct weir_blk_target *target, unsigned int ms)
 {
-	queue_delayed_work(join_wq, &target->join, msecs_to_jiffies(JOIN_MS));
+	queue_delayed_work(join_wq, &target->join, msecs_to_jiffies(ms));
+}
+
+bool weir_blk_target_stop_connecting(struct weir_blk_target *target)
+{
+	cancel_delayed_work(&target->join);
+	if (!work_busy(&target->join.work))
+		return true;
+	mutex_lock(&target->volume->sessions);
+	if (target->coming)
+		kweir_session_abandon(target->coming);
+	mutex_unlock(&target->volume->sessions);
+	return false;
 }
 
 void weir_blk_target_abandon(struct weir_blk_target *target)

@@ -8,9 +8,11 @@
 
 #include "kernel/blk/volume.h"
 
+#define WEIR_BLK_TARGET_JOIN_MS 1000 /* between attempts to connect */
+
 /*
  * Initialises a target without a session. A target that is no donor supports only
- * weir_blk_target_close() and weir_blk_target_abandon().
+ * weir_blk_target_close() and weir_blk_target_abandon(). @address: NULL: not known yet.
  */
 void weir_blk_target_init(struct weir_blk_target *target, struct weir_blk_volume *volume,
 			  const struct sockaddr_storage *address);
@@ -22,9 +24,17 @@ void weir_blk_target_init(struct weir_blk_target *target, struct weir_blk_volume
  */
 int weir_blk_target_open(struct weir_blk_target *target, struct kweir_error *error);
 
-/* Makes the work of a target without a session connect in a second. With @volume->maintenance held.
+/*
+ * Makes the work of a target without a session connect in @ms, unless it will sooner. With
+ * @volume->maintenance held.
  */
-void weir_blk_target_schedule_connect(struct weir_blk_target *target);
+void weir_blk_target_connect_soon(struct weir_blk_target *target, unsigned int ms);
+
+/*
+ * Return: whether the work does not run any more, until weir_blk_target_connect_soon(). Otherwise
+ * it ends soon. With @volume->maintenance held.
+ */
+bool weir_blk_target_stop_connecting(struct weir_blk_target *target);
 
 /* Stops waiting for the donor: see kweir_session_abandon(). With @volume->sessions held. */
 void weir_blk_target_abandon(struct weir_blk_target *target);

@@ -8,6 +8,7 @@
 #include "kernel/blk/local.h"
 #include "kernel/blk/target.h"
 #include "kernel/blk/memory.h"
+#include "kernel/blk/pool/pool.h"
 #include "kernel/blk/volume.h"
 
 #define MAINTAIN_MS 1000
@@ -18,6 +19,11 @@ static struct workqueue_struct *maintain_wq, *waiters_wq, *resync_wq;
 void weir_blk_volume_kick(struct weir_blk_volume *volume)
 {
 	mod_delayed_work(maintain_wq, &volume->maintain, 0);
+}
+
+void weir_blk_volume_kick_soon(struct weir_blk_volume *volume)
+{
+	mod_delayed_work(maintain_wq, &volume->maintain, msecs_to_jiffies(WAITERS_MS));
 }
 
 void weir_blk_volume_memory_came(struct weir_blk_volume *volume)
@@ -47,7 +53,8 @@ static void resume(struct work_struct *work)
 
 static u64 bytes_at(const struct weir_blk_volume *volume, u8 donor)
 {
-	u64 bytes = min(1ull << volume->shift, volume->bytes);
+	u64 bytes = volume->pool ? (u64)volume->core.pages << PAGE_SHIFT :
+				   min(1ull << volume->shift, volume->bytes);
 
 	return bytes * weir_extents_donor_extents(&volume->core, donor);
 }
@@ -58,29 +65,33 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
 	u8 i;
 
 	memset(facts, 0, sizeof(*facts));
-	facts->nr_donors = volume->core.nr_donors;
 	facts->failovers = atomic64_read(&volume->failovers);
 	facts->mismatches = atomic64_read(&volume->mismatches);
 	weir_blk_local_facts(volume->local, facts);
 	mutex_lock(&volume->sessions);
-	for (i = 0; i < facts->nr_donors; i++) {
+	for (i = 0; i < volume->core.nr_donors; i++) {
 		const struct weir_blk_target *target = &volume->target[i];
+		u32 state = KWEIR_SESSION_LOST;
 
-		facts->donor[i].address = target->address;
-		facts->donor[i].state = KWEIR_SESSION_LOST;
 		weir_blk_target_add_stat(&facts->stat, &target->past);
-		if (!target->session)
+		if (target->session) {
+			kweir_session_stat(target->session, &stat);
+			state = stat.state;
+			weir_blk_target_add_stat(&facts->stat, &stat);
+		}
+		if (volume->pool && !READ_ONCE(target->incarnation))
 			continue;
-		kweir_session_stat(target->session, &stat);
-		facts->donor[i].state = stat.state;
-		weir_blk_target_add_stat(&facts->stat, &stat);
+		facts->donor[facts->nr_donors].address = target->address;
+		facts->donor[facts->nr_donors].state = state;
+		facts->donor[facts->nr_donors++].number = i;
 	}
 	mutex_unlock(&volume->sessions);
 	spin_lock_bh(&volume->lock);
 	facts->census = weir_extents_census(&volume->core);
 	facts->bytes_copied = volume->core.copied << PAGE_SHIFT;
+	facts->bytes_repaired = volume->core.repaired << PAGE_SHIFT;
 	for (i = 0; i < facts->nr_donors; i++)
-		facts->donor[i].bytes = bytes_at(volume, i);
+		facts->donor[i].bytes = bytes_at(volume, facts->donor[i].number);
 	spin_unlock_bh(&volume->lock);
 }
 
@@ -113,23 +124,34 @@ static void check_session(struct weir_blk_volume *volume, u8 number)
 	spin_unlock_bh(&volume->lock);
 }
 
-static void maintain(struct work_struct *work)
+static void maintain_loans(struct weir_blk_volume *volume)
 {
-	struct weir_blk_volume *volume =
-		container_of(to_delayed_work(work), struct weir_blk_volume, maintain);
-	unsigned int flags;
 	u8 i;
 
-	if (READ_ONCE(volume->closing))
-		return;
-	flags = memalloc_noio_save();
-	mutex_lock(&volume->maintenance);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		check_session(volume, i);
 	weir_blk_memory_round(volume, WEIR_BORROW_FORGET, WEIR_BORROW_RETURN, NULL);
 	queue_work(resync_wq, &volume->resync_work); /* which waits for no silent donor */
 	weir_blk_local_kick(volume->local);
 	weir_blk_memory_round(volume, WEIR_BORROW_REPLACE, WEIR_BORROW_RETRY, NULL);
+}
+
+static void maintain(struct work_struct *work)
+{
+	struct weir_blk_volume *volume =
+		container_of(to_delayed_work(work), struct weir_blk_volume, maintain);
+	unsigned int flags;
+
+	if (READ_ONCE(volume->closing))
+		return;
+	flags = memalloc_noio_save();
+	mutex_lock(&volume->maintenance);
+	if (volume->pool) {
+		weir_blk_pool_maintain(volume);
+		queue_work(resync_wq, &volume->resync_work);
+	} else {
+		maintain_loans(volume);
+	}
 	mutex_unlock(&volume->maintenance);
 	memalloc_noio_restore(flags);
 	queue_delayed_work(maintain_wq, &volume->maintain, msecs_to_jiffies(MAINTAIN_MS));
@@ -177,6 +199,9 @@ static int check_setup(const struct weir_blk_setup *setup, struct kweir_error *e
 				  setup->replicas, setup->nr_donors);
 	if (setup->name[0] && setup->nr_donors > 1)
 		return kweir_fail(error, -EINVAL, "a region with a name is at one donor");
+	if (setup->name[0] && setup->encrypt)
+		return kweir_fail(error, -EINVAL,
+				  "a region with a name outlives the key of this encryption");
 	if (setup->name[0] && setup->local)
 		return kweir_fail(error, -EINVAL, "a region with a name has no local disk");
 	return 0;
@@ -187,12 +212,15 @@ static void free_volume(struct weir_blk_volume *volume)
 	unsigned int i;
 
 	weir_blk_local_stop(volume->local);
-	for (i = 0; i < WEIR_BLK_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_BLK_TARGETS_MAX; i++)
 		weir_blk_target_close(&volume->target[i]);
 	weir_blk_resync_free(volume->resync);
 	weir_blk_local_close(volume->local);
 	weir_blk_memory_fini(volume);
+	weir_blk_pool_close(volume);
+	weir_blk_cipher_close(&volume->cipher);
 	key_put(volume->key);
+	memzero_explicit(&volume->checksum_key, sizeof(volume->checksum_key));
 }
 
 static void set_reserve(struct weir_blk_volume *volume)
@@ -207,16 +235,25 @@ static void set_reserve(struct weir_blk_volume *volume)
 	spin_unlock_bh(&volume->lock);
 }
 
+static int init_loans(struct weir_blk_volume *volume, const struct weir_blk_setup *setup,
+		      struct kweir_error *error)
+{
+	int rc = weir_blk_memory_init(volume, setup);
+
+	return rc ? kweir_fail(error, rc, "no memory for the volume (%d)", rc) : 0;
+}
+
 int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_blk_setup *setup,
 			 struct kweir_error *error)
 {
-	int rc = check_setup(setup, error);
+	int rc = setup->pool ? 0 : check_setup(setup, error);
 	u8 i;
 
 	if (rc)
 		return rc;
-	for (i = 0; i < WEIR_BLK_DONORS_MAX; i++)
-		weir_blk_target_init(&volume->target[i], volume, &setup->donor[i]);
+	for (i = 0; i < WEIR_BLK_TARGETS_MAX; i++)
+		weir_blk_target_init(&volume->target[i], volume,
+				     i < setup->nr_donors ? &setup->donor[i] : NULL);
 	spin_lock_init(&volume->lock);
 	mutex_init(&volume->sessions);
 	mutex_init(&volume->maintenance);
@@ -230,24 +267,31 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_blk_s
 	volume->reserve_bytes = setup->reserve_bytes;
 	volume->options = setup->options;
 	volume->options.timeout_ms = setup->options.timeout_ms ?: KWEIR_TIMEOUT_MS;
-	volume->options.movable = setup->nr_donors > setup->replicas;
+	volume->options.movable = !setup->pool && setup->nr_donors > setup->replicas;
 	volume->key = setup->key ? key_get(setup->key) : NULL;
-	rc = weir_blk_memory_init(volume, setup);
-	if (!rc)
-		rc = weir_blk_resync_alloc(&volume->resync);
+	rc = weir_blk_checksum_new_key(&volume->checksum_key);
 	if (rc)
-		kweir_fail(error, rc, "no memory for the volume (%d)", rc);
+		kweir_fail(error, rc, "no random numbers for the volume (%d)", rc);
+	else if (setup->pool)
+		rc = weir_blk_pool_open(volume, setup, error);
+	else
+		rc = init_loans(volume, setup, error);
+	if (!rc && setup->encrypt)
+		rc = weir_blk_cipher_open(&volume->cipher, error);
+	if (!rc)
+		rc = weir_blk_resync_alloc(&volume->cipher, &volume->resync, error);
 	if (!rc && setup->local)
 		rc = weir_blk_local_open(volume, setup->local, error);
 	for (i = 0; !rc && i < setup->nr_donors; i++)
 		rc = weir_blk_target_open(&volume->target[i], error);
-	if (!rc)
+	if (!rc && !setup->pool)
 		rc = weir_blk_memory_borrow(volume, error);
 	if (rc) {
 		weir_blk_volume_close(volume);
 		return rc;
 	}
-	set_reserve(volume);
+	if (!setup->pool)
+		set_reserve(volume);
 	queue_delayed_work(maintain_wq, &volume->maintain, msecs_to_jiffies(MAINTAIN_MS));
 	return 0;
 }
@@ -273,7 +317,7 @@ static void abandon_targets(struct weir_blk_volume *volume)
 
 	mutex_lock(&volume->sessions);
 	WRITE_ONCE(volume->closing, true);
-	for (i = 0; i < WEIR_BLK_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_BLK_TARGETS_MAX; i++)
 		weir_blk_target_abandon(&volume->target[i]);
 	mutex_unlock(&volume->sessions);
 	wake_up(&volume->settled);
@@ -286,7 +330,7 @@ void weir_blk_volume_close(struct weir_blk_volume *volume)
 	abandon_targets(volume);
 	cancel_delayed_work_sync(&volume->maintain);
 	cancel_work_sync(&volume->resync_work);
-	for (i = 0; i < WEIR_BLK_DONORS_MAX; i++)
+	for (i = 0; i < WEIR_BLK_TARGETS_MAX; i++)
 		cancel_delayed_work_sync(&volume->target[i].join);
 	cancel_delayed_work_sync(&volume->maintain); /* the works may have kicked it */
 	cancel_delayed_work_sync(&volume->resume);

@@ -4,7 +4,7 @@
 #include "kernel/blk/request.h"
 #include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
-#include "kernel/blk/checksum.h"
+#include "kernel/blk/pool/pool.h"
 #include "kernel/blk/trace.h"
 
 /* Each subio needs its own list, since each may be mapped for another device. */
@@ -59,6 +59,8 @@ static int push_subios(struct weir_blk_volume *volume, struct request *rq, unsig
 		return ready;
 	weir_extents_write(&volume->core, &command->write, command->extent, command->page,
 			   command->pages, command->sums);
+	if (command->seal)
+		weir_page_seal_written(&volume->core, &command->write, command->seal->seals);
 	atomic_set(&command->failed, slots & ~ready);
 	trace_weir_blk_submit(rq, ready);
 	/* One extra reference, so that the request cannot end before all subios are pushed. */
@@ -94,7 +96,7 @@ static int start_write(struct weir_blk_volume *volume, struct request *rq)
 }
 
 /*
- * A write waits here rather than in the block layer, where it would hold up later requests, and
+ * A request waits here rather than in the block layer, where it would hold up later requests, and
  * where the waiting times of successive requests would add up.
  */
 static void wait_for_memory(struct weir_blk_volume *volume, struct weir_blk_request *command)
@@ -104,6 +106,12 @@ static void wait_for_memory(struct weir_blk_volume *volume, struct weir_blk_requ
 	spin_unlock_bh(&volume->lock);
 }
 
+void weir_blk_request_wait(struct weir_blk_volume *volume, struct weir_blk_request *command)
+{
+	wait_for_memory(volume, command);
+	weir_blk_volume_wait_for_memory(volume);
+}
+
 blk_status_t weir_blk_write_queue(struct request *rq, unsigned int nents)
 {
 	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
@@ -111,13 +119,18 @@ blk_status_t weir_blk_write_queue(struct request *rq, unsigned int nents)
 	int rc;
 
 	command->nents = nents;
+	if (command->seal) {
+		weir_blk_seal_queue(command->seal);
+		return BLK_STS_OK;
+	}
 	copy_lists(command, volume->core.slots, nents);
-	weir_blk_checksum_make(command->subio[0].sgl, command->pages, command->sums);
+	weir_blk_checksum_make(&volume->checksum_key, command->subio[0].sgl,
+			       weir_blk_volume_page(volume, command->extent, command->page),
+			       command->pages, command->sums);
 	rc = start_write(volume, rq);
 	if (rc != -EAGAIN)
 		return rc ? weir_blk_request_status(rc) : BLK_STS_OK;
-	wait_for_memory(volume, command);
-	weir_blk_volume_wait_for_memory(volume);
+	weir_blk_request_wait(volume, command);
 	return BLK_STS_OK;
 }
 
@@ -134,20 +147,67 @@ static struct weir_blk_request *take_memory_waiter(struct weir_blk_volume *volum
 	return command;
 }
 
+/* A pool's donor may be back at any time, or be replaced: a request for it never gives up. */
+static bool is_too_late(const struct weir_blk_volume *volume,
+			const struct weir_blk_request *command)
+{
+	return !volume->pool && time_after(jiffies, command->give_up);
+}
+
 /* Under RCU like queue_rq(): the end of a session waits for its submitters. */
 static int start_memory_waiter(struct weir_blk_volume *volume, struct weir_blk_request *command)
 {
+	struct request *rq = blk_mq_rq_from_pdu(command);
 	int rc;
 
 	rcu_read_lock();
-	rc = start_write(volume, blk_mq_rq_from_pdu(command));
+	rc = req_op(rq) == REQ_OP_READ ? weir_blk_read_resume(rq) : start_write(volume, rq);
 	rcu_read_unlock();
-	if ((rc == -EAGAIN || rc == -ENOMEM) && time_after(jiffies, command->give_up))
+	if ((rc == -EAGAIN || rc == -ENOMEM) && is_too_late(volume, command))
 		return -ENOSPC;
 	return rc == -ENOMEM ? -EAGAIN : rc;
 }
 
-/* Many writes wait for the same extent: if one finds no memory, later ones need not try. */
+static void end_unstarted(struct request *rq, int rc)
+{
+	trace_weir_blk_complete(rq, 0, rc);
+	blk_mq_end_request(rq, errno_to_blk_status(rc));
+}
+
+/* Fills in checksums, seals and the subios' lists. */
+static int encrypt(struct weir_blk_volume *volume, struct weir_blk_request *command)
+{
+	struct scatterlist *sgl = command->subio[0].sgl;
+	u64 nonce;
+	u32 i;
+	int rc;
+
+	spin_lock_bh(&volume->lock);
+	nonce = weir_page_seal_nonces(&volume->core, command->pages);
+	spin_unlock_bh(&volume->lock);
+	for (i = 0; i < command->pages; i++)
+		command->sums[i] = weir_page_seal_sum(nonce + i);
+	rc = weir_blk_seal_encrypt(command->seal, sgl,
+				   weir_blk_volume_page(volume, command->extent, command->page),
+				   command->pages, nonce);
+	command->nents = weir_blk_seal_list(command->seal, sgl, command->pages);
+	copy_lists(command, volume->core.slots, command->nents);
+	return rc;
+}
+
+void weir_blk_write_encrypt(struct request *rq)
+{
+	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
+	int rc = encrypt(volume, command) ? -EIO : start_memory_waiter(volume, command);
+
+	if (rc == -EAGAIN)
+		weir_blk_request_wait(volume, command);
+	else if (rc)
+		end_unstarted(rq, rc);
+}
+
+/* Many requests wait for the same extent: if a write finds no memory, later ones need not try. */
 void weir_blk_write_resume(struct weir_blk_volume *volume)
 {
 	struct weir_blk_request *command;
@@ -159,17 +219,16 @@ void weir_blk_write_resume(struct weir_blk_volume *volume)
 	spin_unlock_bh(&volume->lock);
 	while ((command = take_memory_waiter(volume, &memory_waiters))) {
 		struct request *rq = blk_mq_rq_from_pdu(command);
-		bool is_late = time_after(jiffies, command->give_up);
+		bool is_read = req_op(rq) == REQ_OP_READ;
 		int rc = -EAGAIN;
 
-		if (command->extent != failed || is_late)
+		if (command->extent != failed || is_read || is_too_late(volume, command))
 			rc = start_memory_waiter(volume, command);
 		if (rc == -EAGAIN) {
-			failed = command->extent;
+			failed = is_read ? failed : command->extent;
 			wait_for_memory(volume, command);
 		} else if (rc) {
-			trace_weir_blk_complete(rq, 0, rc);
-			blk_mq_end_request(rq, errno_to_blk_status(rc));
+			end_unstarted(rq, rc);
 		}
 		cond_resched();
 	}
@@ -183,7 +242,12 @@ int weir_blk_write_end(struct request *rq)
 	int rc;
 
 	spin_lock_bh(&volume->lock);
-	rc = weir_extents_write_end(&volume->core, &command->write, failed);
+	if (volume->pool && weir_blk_pool_missed(volume, command->extent, failed)) {
+		weir_extents_write_undo(&volume->core, &command->write, failed);
+		rc = -EINPROGRESS;
+	} else {
+		rc = weir_extents_write_end(&volume->core, &command->write, failed);
+	}
 	spin_unlock_bh(&volume->lock);
 	if (failed)
 		weir_blk_volume_kick(volume);

@@ -44,7 +44,7 @@ struct kweir_conn_buffer {
  * @gone: the connection manager has reported the end of the connection
  * @heard: last event of the connection manager, an enum rdma_cm_event_type; -1: no new event
  * @heard_status: status of that event
- * @refusal: the donor's refusal, valid if refusal.head.magic is set
+ * @reject: the donor's refusal, valid if its magic is set
  * @received: bytes of each handshake message received, in order
  * @nr_received: count of @received; @failed: no more messages will arrive
  * @control: bytes of each control message received before the link was up, in the order of the
@@ -66,7 +66,7 @@ struct kweir_conn {
 	bool gone;
 	int heard;
 	int heard_status;
-	struct wire_handshake_refusal refusal;
+	struct wire_handshake_reject reject;
 	u32 received[WIRE_HANDSHAKE_RECVS];
 	unsigned int nr_received;
 	bool failed;

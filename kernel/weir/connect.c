@@ -6,7 +6,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
-#include <linux/random.h>
+#include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
@@ -24,7 +24,14 @@ struct connect_attempt {
 	struct kweir_conn *conn;
 	u64 deadline_ns;
 	struct kweir_error *error;
+	u8 cookie[WIRE_COOKIE]; /* of the donor's refusal, to bring back */
+	struct wire_handshake_versions versions; /* of the protocol, that this end speaks */
+	u16 version, offered; /* to ask for, and in the donor's refusal */
 };
+
+static ushort newest_version = WIRE_VERSION;
+module_param(newest_version, ushort, 0600);
+MODULE_PARM_DESC(newest_version, "newest version of the protocol to ask for; for tests only");
 
 static unsigned int left_ms(const struct connect_attempt *a)
 {
@@ -56,8 +63,8 @@ static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	const struct rdma_conn_param *said = &event->param.conn;
 
 	if (event->event == RDMA_CM_EVENT_REJECTED)
-		wire_handshake_refusal_decode(said->private_data, said->private_data_len,
-					      &conn->refusal);
+		wire_handshake_reject_decode(said->private_data, said->private_data_len,
+					     &conn->reject);
 	conn->heard_status = event->status;
 	smp_store_release(&conn->heard, event->event); /* pairs with the acquire in has_heard() */
 	if (event->event == RDMA_CM_EVENT_DISCONNECTED ||
@@ -72,8 +79,9 @@ static int explain_reject(const struct connect_attempt *a)
 	const struct kweir_conn *conn = a->conn;
 	const char *reason = rdma_reject_msg(conn->id, conn->heard_status);
 
-	if (conn->refusal.head.magic)
-		return kweir_handshake_refusal_explain(&conn->refusal, a->session->peer, a->error);
+	if (conn->reject.refusal.head.magic)
+		return kweir_handshake_refusal_explain(&conn->reject.refusal, a->version,
+						       a->session->peer, a->error);
 	if (conn->heard_status == IB_CM_REJ_INVALID_SERVICE_ID)
 		return kweir_fail(a->error, -ECONNREFUSED,
 				  "nobody listens at %s: does 'weir serve' run there?",
@@ -218,16 +226,16 @@ static int prepare_qp(const struct connect_attempt *a)
 static int connect_qp(const struct connect_attempt *a)
 {
 	struct kweir_session *session = a->session;
-	const struct wire_handshake_connect hello = {
+	struct wire_handshake_connect connect = {
 		.magic = WIRE_MAGIC,
-		.version = WIRE_VERSION,
+		.version = a->version,
 		.channel = a->conn->link->number,
 		.session_id = session->id,
 		.key_id = session->secret.key_id,
 	};
 	struct rdma_conn_param param = {
-		.private_data = &hello,
-		.private_data_len = sizeof(hello),
+		.private_data = &connect,
+		.private_data_len = sizeof(connect),
 		.responder_resources = session->nic->rd_atomic,
 		.initiator_depth = session->nic->rd_atomic,
 		.retry_count = RETRY_COUNT,
@@ -235,6 +243,7 @@ static int connect_qp(const struct connect_attempt *a)
 	};
 	int rc;
 
+	memcpy(connect.cookie, a->cookie, sizeof(connect.cookie));
 	a->conn->heard = NOTHING_NEW;
 	rc = rdma_connect(a->conn->id, &param);
 	if (rc)
@@ -342,6 +351,8 @@ static int prove(const struct connect_attempt *a, struct weir_handshake *h)
 		.session_id = session->id,
 		.channel = conn->link->number,
 		.credits = KWEIR_CONTROL_RECVS,
+		.version = a->version,
+		.version_max = a->versions.max,
 	};
 	unsigned int i;
 	size_t length;
@@ -350,15 +361,15 @@ static int prove(const struct connect_attempt *a, struct weir_handshake *h)
 	rc = query_ends(conn, &setup.local, &setup.remote);
 	if (rc)
 		return kweir_fail(a->error, rc, "cannot query the queue pair (%d)", rc);
-	get_random_bytes(setup.nonce, sizeof(setup.nonce));
+	kweir_handshake_secrets(&setup, &session->secret);
 	weir_handshake_client(h, &setup, conn->buffers[WIRE_HANDSHAKE_RECVS].data, &length);
 	for (i = 0; i < WIRE_HANDSHAKE_RECVS && length; i++) {
 		rc = send_message(a, WIRE_HANDSHAKE_RECVS + i, length);
 		if (!rc)
 			rc = wait_message(a, i);
 		if (!rc)
-			rc = kweir_handshake_input(h, &session->secret, session->peer,
-						   conn->buffers[i].data, conn->received[i],
+			rc = kweir_handshake_input(h, session->peer, conn->buffers[i].data,
+						   conn->received[i],
 						   conn->buffers[WIRE_HANDSHAKE_RECVS + 1].data,
 						   &length, a->error);
 		if (rc)
@@ -380,6 +391,42 @@ static int run(struct connect_attempt *a, struct weir_handshake *h)
 	return rc ? rc : prove(a, h);
 }
 
+/* @a->conn is a new connection; or NULL after a failure. */
+static int run_anew(struct connect_attempt *a, struct kweir_link *link, struct weir_handshake *h)
+{
+	int rc;
+
+	a->conn = kzalloc(sizeof(*a->conn), GFP_KERNEL);
+	if (!a->conn)
+		return kweir_fail(a->error, -ENOMEM, "out of memory");
+	a->conn->link = link;
+	rc = run(a, h);
+	if (rc) {
+		memcpy(a->cookie, a->conn->reject.cookie, sizeof(a->cookie));
+		a->offered = a->conn->reject.refusal.head.version;
+		kweir_conn_free(a->conn);
+		a->conn = NULL;
+	}
+	return rc;
+}
+
+/* A donor under load wants its cookie back; an old one wants an older version. */
+static bool tries_again(struct connect_attempt *a, int rc, bool *had_cookie)
+{
+	u16 version;
+
+	if (rc == -EAGAIN && wire_handshake_has_cookie(a->cookie) && !*had_cookie) {
+		*had_cookie = true;
+		return true;
+	}
+	if (rc != -EPROTONOSUPPORT)
+		return false;
+	version = wire_handshake_next_version(&a->versions, a->version, a->offered);
+	if (version)
+		a->version = version;
+	return version;
+}
+
 int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn,
 		    struct wire_handshake_welcome *welcome, struct kweir_error *error)
 {
@@ -389,19 +436,19 @@ int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn,
 		.deadline_ns = ktime_get_ns() +
 			       div_u64(link->session->timeout_ns, is_first ? 1 : ATTEMPTS),
 		.error = error,
+		.versions = { WIRE_VERSION_MIN, READ_ONCE(newest_version) },
 	};
-	struct weir_handshake handshake;
+	struct weir_handshake handshake = { 0 };
+	bool had_cookie = false;
 	int rc;
 
-	a.conn = kzalloc(sizeof(*a.conn), GFP_KERNEL);
-	if (!a.conn)
-		return kweir_fail(error, -ENOMEM, "out of memory");
-	a.conn->link = link;
-	rc = run(&a, &handshake);
-	if (rc) {
-		kweir_conn_free(a.conn);
+	a.version = a.versions.max;
+	do
+		rc = run_anew(&a, link, &handshake);
+	while (tries_again(&a, rc, &had_cookie));
+	weir_handshake_fini(&handshake);
+	if (rc)
 		return rc;
-	}
 	*conn = a.conn;
 	*welcome = handshake.welcome;
 	return 0;

@@ -150,8 +150,8 @@ static void write_head(struct kweir_control *control, void *to, struct wire_cont
 	memcpy(to, &head, sizeof(head));
 }
 
-/* Returns credits to the donor when enough are owed. A failure breaks the link. */
-static void grant(struct kweir_control *control)
+/* Sends a message without a body, which returns credits. A failure breaks the link. */
+static void post_credit(struct kweir_control *control, u32 flags)
 {
 	struct kweir_link *link = link_of(control);
 	struct ib_sge sge = {
@@ -167,16 +167,31 @@ static void grant(struct kweir_control *control)
 		.send_flags = IB_SEND_SIGNALED,
 	};
 
-	if (link->core.state != WEIR_LINK_UP || control->granting ||
-	    !weir_credit_is_due(&control->credit))
-		return;
 	write_head(control, control->buffers->grant,
-		   (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT });
+		   (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT, .flags = flags });
 	ib_dma_sync_single_for_device(control->session->nic->device, sge.addr, sge.length,
 				      DMA_TO_DEVICE);
 	control->granting = true;
 	if (ib_post_send(link->conn->id->qp, &wr, NULL))
 		kweir_link_fail(link);
+}
+
+static bool may_post_credit(struct kweir_control *control)
+{
+	return link_of(control)->core.state == WEIR_LINK_UP && !control->granting;
+}
+
+/* Returns credits to the donor when enough are owed. */
+static void grant(struct kweir_control *control)
+{
+	if (may_post_credit(control) && weir_credit_is_due(&control->credit))
+		post_credit(control, 0);
+}
+
+void kweir_control_close(struct kweir_control *control)
+{
+	if (may_post_credit(control) && weir_credit_may_send_bare(&control->credit))
+		post_credit(control, WIRE_CONTROL_CLOSING);
 }
 
 void kweir_control_granted(struct kweir_control *control, struct kweir_conn *conn,

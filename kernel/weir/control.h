@@ -100,6 +100,12 @@ void kweir_control_received(struct kweir_control *control, struct kweir_conn *co
 void kweir_control_granted(struct kweir_control *control, struct kweir_conn *conn,
 			   const struct ib_wc *wc);
 
+/*
+ * Tells the donor that the session closes, if channel 0 has room now. The caller then fails the
+ * links, and waits for nothing. With nic->lock held.
+ */
+void kweir_control_close(struct kweir_control *control);
+
 /* Channel 0 has broken: wakes the caller without a reply. With nic->lock held. */
 void kweir_control_link_down(struct kweir_control *control);
 

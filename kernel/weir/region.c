@@ -48,6 +48,31 @@ int kweir_region_open(struct kweir_session *session, const char *name, struct kw
 }
 EXPORT_SYMBOL_GPL(kweir_region_open);
 
+int kweir_region_open_fenced(struct kweir_session *session, const char *name, u64 epoch,
+			     struct kweir_region *region, struct kweir_error *error)
+{
+	struct wire_control_request request = { .op = WIRE_REGION_OPEN,
+						.flags = WIRE_REGION_FENCED | WIRE_REGION_EXCLUSIVE,
+						.value = epoch };
+
+	return call_for_region(session, &request, name, region, error);
+}
+EXPORT_SYMBOL_GPL(kweir_region_open_fenced);
+
+int kweir_region_delete(struct kweir_session *session, const char *name, struct kweir_error *error)
+{
+	struct wire_control_request request = { .op = WIRE_REGION_DELETE };
+
+	return kweir_control_call(&session->control, &request, name, NULL, 0, error);
+}
+EXPORT_SYMBOL_GPL(kweir_region_delete);
+
+u64 kweir_session_incarnation(const struct kweir_session *session)
+{
+	return session->incarnation;
+}
+EXPORT_SYMBOL_GPL(kweir_session_incarnation);
+
 int kweir_region_close(struct kweir_region *region, struct kweir_error *error)
 {
 	struct wire_control_request request = { .op = WIRE_REGION_CLOSE, .value = region->hold };

@@ -64,7 +64,7 @@ bool kweir_session_pull(struct kweir_session *session)
 	while (weir_engine_next(&session->engine, &action)) {
 		run_action(session, &action);
 		if (action.type == WEIR_ACTION_POST &&
-		    !weir_list_is_empty(&session->engine.backlog.ready))
+		    weir_backlog_has_ready(&session->engine.backlog))
 			return true;
 	}
 	set_tick(session);
@@ -133,6 +133,7 @@ void kweir_session_force_close(struct kweir_session *session)
 
 	kweir_nic_lock(session->nic);
 	WRITE_ONCE(session->is_stopping, true);
+	kweir_control_close(&session->control);
 	kweir_session_lose(session, -ECANCELED);
 	kweir_nic_unlock(session->nic);
 
@@ -314,6 +315,7 @@ void kweir_session_abandon(struct kweir_session *session)
 	if (!nic)
 		return;
 	kweir_nic_lock(nic);
+	kweir_control_close(&session->control);
 	kweir_session_lose(session, -ECANCELED);
 	kweir_nic_unlock(nic);
 }

@@ -161,6 +161,9 @@ void kweir_session_abandon(struct kweir_session *session);
  */
 void kweir_session_close(struct kweir_session *session);
 
+/* The number of the donor's memory. Context: any; after kweir_session_connect() has returned 0. */
+u64 kweir_session_incarnation(const struct kweir_session *session);
+
 /* Copies the session's counters. Context: any but hard interrupts; never sleeps. */
 void kweir_session_stat(struct kweir_session *session, struct kweir_stat *stat);
 
@@ -212,6 +215,17 @@ int kweir_region_create(struct kweir_session *session, const char *name, u64 len
  * holds the region. */
 int kweir_region_open(struct kweir_session *session, const char *name, struct kweir_region *region,
 		      struct kweir_error *error);
+
+/*
+ * Opens a region with a name for a client at @epoch, as kweir_region_create(). The donor first
+ * revokes the keys of all holders up to this epoch. -ENOENT: no such region; -EBUSY: the region
+ * was opened at a later epoch.
+ */
+int kweir_region_open_fenced(struct kweir_session *session, const char *name, u64 epoch,
+			     struct kweir_region *region, struct kweir_error *error);
+
+/* Deletes a region with a name; its memory goes with the last hold. As kweir_region_close(). */
+int kweir_region_delete(struct kweir_session *session, const char *name, struct kweir_error *error);
 
 /**
  * kweir_region_close() - give memory back
