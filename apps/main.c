@@ -3,6 +3,7 @@
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
 #include "apps/common/nearest.h"
+#include "lib/base/secret.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@ static const struct cmd {
 	{ "serve", cmd_serve, "lend this machine's memory" },
 	{ "lend", cmd_lend, "change how much a donor lends" },
 	{ "mount", cmd_mount, "mount a donor's memory as a file system" },
+	{ "files", cmd_files, "run a program that reads and writes such files past the kernel" },
+	{ "fs", cmd_fs, "back up such files, bring them back, check and measure them" },
 	{ "blk", cmd_blk, "make block devices of donors' memory, for swap too" },
 	{ "pool", cmd_pool, "name many donors as one memory, and watch it" },
 	{ "share", cmd_share, "share few queue pairs among many processes, fairly" },
@@ -56,6 +59,7 @@ static int unknown_command(const char *typed)
 
 	for (size_t i = 0; i < NR_CMDS; i++)
 		nearest_consider(&nearest, cmds[i].name);
+	nearest_consider(&nearest, "help");
 	return no_command("weir", typed, &nearest);
 }
 
@@ -77,6 +81,14 @@ static int run_cmd(const struct cmd *cmd, int argc, char **argv)
 	name[strlen("weir")] = ' ';
 	argv[0] = name;
 	return flush_and_end(name, cmd->run(argc, argv));
+}
+
+static void warn_unlocked(int status)
+{
+	fprintf(stderr,
+		"weir: keys may reach the swap, because memory cannot be locked: %s; raise the "
+		"limit 'ulimit -l'\n",
+		strerror(-status));
 }
 
 static int run_named(int argc, char **argv)
@@ -117,6 +129,7 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
+	weir_secret_set_listener(warn_unlocked);
 	device_init(argc, argv);
 	if (!strcmp(name, "-h") || !strcmp(name, "--help"))
 		return flush_and_end("weir", print_help());

@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 
 #define COUNT_MAX 1000000
 #define SIZE_MAX_BYTES (64u << 20)
-
+#define P99_SAMPLES_MIN 100
 
 static const char usage[] =
 	"Usage: weir ping [OPTION...] DONOR\n"
@@ -96,6 +97,7 @@ static int measure_all(struct ping *ping)
 	return status;
 }
 
+/* @p99_us: of fewer samples than it takes, NAN: a hundredth of them must lie above */
 struct summary {
 	double min_us, avg_us, p50_us, p99_us, max_us;
 };
@@ -111,7 +113,9 @@ static struct summary summarise(uint64_t *samples_ns, unsigned int count)
 		.min_us = (double)samples_ns[0] / 1e3,
 		.avg_us = sum / count / 1e3,
 		.p50_us = (double)samples_ns[number_quantile(count, 50)] / 1e3,
-		.p99_us = (double)samples_ns[number_quantile(count, 99)] / 1e3,
+		.p99_us = count < P99_SAMPLES_MIN ?
+				  NAN :
+				  (double)samples_ns[number_quantile(count, 99)] / 1e3,
 		.max_us = (double)samples_ns[count - 1] / 1e3,
 	};
 }
@@ -124,9 +128,16 @@ static void print_summary(struct ping *ping, const struct weir_session_info *inf
 	for (unsigned int kind = 0; kind < KINDS; kind++) {
 		struct summary s = summarise(ping->samples_ns[kind], ping->done);
 
-		printf("%-8s %9.1f %9.1f %9.1f %9.1f %9.1f\n", kind_names[kind], s.min_us, s.avg_us,
-		       s.p50_us, s.p99_us, s.max_us);
+		printf("%-8s %9.1f %9.1f %9.1f", kind_names[kind], s.min_us, s.avg_us, s.p50_us);
+		if (isnan(s.p99_us))
+			printf(" %9s", "-");
+		else
+			printf(" %9.1f", s.p99_us);
+		printf(" %9.1f\n", s.max_us);
 	}
+	if (ping->done < P99_SAMPLES_MIN)
+		printf("A p99 takes %d round trips: --count %d\n", P99_SAMPLES_MIN,
+		       P99_SAMPLES_MIN);
 }
 
 static void print_summary_json(struct ping *ping, const struct weir_session_info *info)
@@ -145,7 +156,8 @@ static void print_summary_json(struct ping *ping, const struct weir_session_info
 		json_double(&json, "min_us", s.min_us);
 		json_double(&json, "avg_us", s.avg_us);
 		json_double(&json, "p50_us", s.p50_us);
-		json_double(&json, "p99_us", s.p99_us);
+		if (!isnan(s.p99_us))
+			json_double(&json, "p99_us", s.p99_us);
 		json_double(&json, "max_us", s.max_us);
 		json_close(&json);
 	}

@@ -42,6 +42,7 @@ struct run_choice {
 	const char *key;
 	const char *sysfs;
 	const char *pcap;
+	const char *strict;
 	bool is_quiet;
 };
 
@@ -63,9 +64,13 @@ static const struct cmdline_option run_options[] = {
 	  "library (default); mount, for static programs, also by files in\n"
 	  "a mount namespace",
 	  CMDLINE_TEXT(struct run_choice, sysfs) },
-	{ "pcap", 0, "FILE",
-	  "record the packets to and from other hosts, for tshark",
+	{ "pcap", 0, "FILE", "record the packets to and from other hosts, for tshark",
 	  CMDLINE_TEXT(struct run_choice, pcap) },
+	{ "strict", 0, "[=HOW]",
+	  "report misuse of verbs, and let it fail as on a NIC: report\n"
+	  "(default; exit status 86 if the program would exit with 0), abort\n"
+	  "at the first, leaks (also report objects left at exit)",
+	  CMDLINE_TEXT(struct run_choice, strict), .fallback = "report" },
 	{ "device", 'd', "softnic", "the device; with --unload also host: the host's devices",
 	  CMDLINE_TEXT(struct run_choice, device) },
 	{ "quiet", 'q', NULL, "print neither the device nor statistics of unloading",
@@ -137,6 +142,32 @@ static int hand_down_pcap(const char *cmd, const char *path)
 	return rc ? failure(cmd, "--pcap %s: %s", path, strerror(rc)) : 0;
 }
 
+static const char *strict_settings(const char *how)
+{
+	return !strcmp(how, "report") ? "strict=1" :
+	       !strcmp(how, "abort")  ? "strict=2" :
+	       !strcmp(how, "leaks")  ? "strict=1,strict_leaks=1" :
+					NULL;
+}
+
+/* Adds to the settings of the environment: of two settings of one option, the later counts. */
+static bool hand_down_strict(const char *how)
+{
+	const char *before = getenv("WEIR_SOFTNIC");
+	char *both;
+	bool done;
+
+	if (!how)
+		return true;
+	if (!before || !*before)
+		return hand_down("WEIR_SOFTNIC", strict_settings(how));
+	if (asprintf(&both, "%s,%s", before, strict_settings(how)) < 0)
+		return false;
+	done = hand_down("WEIR_SOFTNIC", both);
+	free(both);
+	return done;
+}
+
 static int prepare(const char *cmd, const struct run_choice *choice)
 {
 	bool on_softnic = !strcmp(choice->device, "softnic");
@@ -147,6 +178,7 @@ static int prepare(const char *cmd, const struct run_choice *choice)
 	if (!hand_down("WEIR_UNLOAD", choice->unload) ||
 	    !hand_down_number("WEIR_UNLOAD_HOT_PAGES", choice->hot_pages) ||
 	    !hand_down_number("WEIR_UNLOAD_CPU", choice->cpu) ||
+	    !hand_down_strict(choice->strict) ||
 	    !hand_down("WEIR_UNLOAD_QUIET", choice->is_quiet ? "1" : NULL))
 		return failure(cmd, "out of memory");
 	if (hand_down_key(cmd, choice->key) || hand_down_pcap(cmd, choice->pcap))
@@ -207,6 +239,11 @@ static int check(const char *cmd, const struct run_choice *choice)
 		return usage_error(cmd, "--sysfs %s: expected calls or mount", choice->sysfs);
 	if (choice->pcap && !on_softnic)
 		return usage_error(cmd, "--pcap records softnic: without --device host only");
+	if (choice->strict && !strict_settings(choice->strict))
+		return usage_error(cmd, "--strict %s: expected report, abort or leaks",
+				   choice->strict);
+	if (choice->strict && !on_softnic)
+		return usage_error(cmd, "--strict checks on softnic: without --device host only");
 	if (choice->sysfs && !on_softnic)
 		return usage_error(cmd, "--sysfs shows softnic: without --device host only");
 	if (on_softnic && check_environment(cmd))

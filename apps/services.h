@@ -5,6 +5,12 @@
 
 #include "apps/common/cmdline.h"
 
+/*
+ * Checks names and values of the configuration file and of the environment, for all services.
+ * Return: 0, or an exit status after a message about the first mistake.
+ */
+int config_check_text(const char *cmd, const char *path);
+
 extern const struct cmdline serve_line, mount_line, share_line, metrics_line;
 
 #endif

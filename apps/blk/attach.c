@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir blk attach: resolves addresses and loads the key; the module does the rest. */
-#include "apps/blk/blk.h"
+/*
+ * weir blk attach: resolves addresses and loads the key; the module does the rest. A volume of a
+ * pool needs an agent, too.
+ */
+#include "apps/blk/agent/agent.h"
+#include "apps/blk/agent/pool_map.h"
 #include "apps/common/cmd.h"
 #include "apps/common/cmdline.h"
 #include "apps/common/size.h"
@@ -23,7 +27,10 @@
 
 static const char usage[] =
 	"Usage: weir blk attach [OPTION...] DONOR[,DONOR...] [SIZE]\n"
-	"Creates /dev/weirN, a block device of SIZE bytes in the memory of up to 8 donors.\n";
+	"       weir blk attach [OPTION...] POOL/VOLUME\n"
+	"Creates /dev/weirN, a block device of SIZE bytes in the memory of up to 8 donors, or\n"
+	"of a volume of a pool: pool:NAME/VOLUME, etcd:http://HOST:2379/NAME/VOLUME or\n"
+	"file:PATH/VOLUME.\n";
 
 static const char *const polling_names[] = {
 	[WEIR_POLL_ADAPTIVE] = "adaptive",
@@ -60,6 +67,7 @@ struct attach {
 	uint64_t bytes, window_bytes, reserve_bytes;
 	uint32_t channels, replicas, preset, batching, mr, polling;
 	double timeout_s;
+	bool encrypt;
 	struct weir_blk_donor donor[WEIR_BLK_DONORS_MAX];
 	size_t nr_donors;
 };
@@ -88,6 +96,9 @@ static const struct cmdline_option attach_options[] = {
 	  CMDLINE_PARSE(parse_name, "1 to 63 bytes without '/'") },
 	{ "key", 'k', "FILE", "the key that the donor was given",
 	  CMDLINE_TEXT(struct attach, key) },
+	{ "encrypt", 'e', NULL,
+	  "donors and the local disk hold ciphertext only; not with --name",
+	  CMDLINE_FLAG(struct attach, encrypt) },
 	{ "channels", 'c', "N", "connections, 1 to 16, default 2",
 	  CMDLINE_UINT(struct attach, channels, 1, 16) },
 	{ "timeout", 't', "S", "for a read or write, and for a reconnect, default 10",
@@ -123,7 +134,7 @@ static const struct cmdline_option attach_options[] = {
 static const struct cmdline attach_line = {
 	.usage = usage,
 	.options = attach_options,
-	.arguments = "DONOR[,DONOR...] [SIZE]",
+	.arguments = "DONOR[,DONOR...] [SIZE], or POOL/VOLUME",
 	.arguments_min = 1,
 	.arguments_max = 2,
 };
@@ -145,15 +156,28 @@ static void fill_in(struct attach *a)
 static int give_key(const struct attach *a)
 {
 	struct weir_error error;
+	uint8_t bytes[WEIR_KEY_FILE_MAX];
 	struct weir_key *key;
 	long id;
 
 	if (weir_key_load(a->key, &key, &error))
 		return failure(a->cmd, "%s", error.text);
-	id = syscall(SYS_add_key, "logon", WEIR_BLK_KEY, key->bytes, key->length,
+	id = syscall(SYS_add_key, "logon", WEIR_BLK_KEY, bytes, weir_key_format(key, bytes),
 		     KEY_SPEC_PROCESS_KEYRING);
 	weir_key_free(key);
+	explicit_bzero(bytes, sizeof(bytes));
 	return id < 0 ? failure(a->cmd, "the kernel refuses the key: %s", strerror(errno)) : 0;
+}
+
+static void write_sessions(struct nlmsghdr *message, const struct attach *a)
+{
+	if (a->key)
+		mnl_attr_put(message, WEIR_BLK_HAS_KEY, 0, NULL);
+	mnl_attr_put_u32(message, WEIR_BLK_CHANNELS, a->channels);
+	mnl_attr_put_u64(message, WEIR_BLK_WINDOW_BYTES, a->window_bytes);
+	mnl_attr_put_u32(message, WEIR_BLK_POLLING, a->polling);
+	mnl_attr_put_u32(message, WEIR_BLK_BATCHING, a->batching);
+	mnl_attr_put_u32(message, WEIR_BLK_MR, a->mr);
 }
 
 static void write_attach(struct nlmsghdr *message, const struct attach *a)
@@ -163,17 +187,13 @@ static void write_attach(struct nlmsghdr *message, const struct attach *a)
 	mnl_attr_put_u64(message, WEIR_BLK_BYTES, a->bytes);
 	if (a->name)
 		mnl_attr_put_strz(message, WEIR_BLK_NAME, a->name);
-	if (a->key)
-		mnl_attr_put(message, WEIR_BLK_HAS_KEY, 0, NULL);
-	mnl_attr_put_u32(message, WEIR_BLK_CHANNELS, a->channels);
 	mnl_attr_put_u32(message, WEIR_BLK_TIMEOUT_MS, (uint32_t)(a->timeout_s * 1000));
-	mnl_attr_put_u64(message, WEIR_BLK_WINDOW_BYTES, a->window_bytes);
-	mnl_attr_put_u32(message, WEIR_BLK_POLLING, a->polling);
-	mnl_attr_put_u32(message, WEIR_BLK_BATCHING, a->batching);
-	mnl_attr_put_u32(message, WEIR_BLK_MR, a->mr);
+	write_sessions(message, a);
 	mnl_attr_put_u64(message, WEIR_BLK_RESERVE, a->reserve_bytes);
 	if (a->local)
 		mnl_attr_put_strz(message, WEIR_BLK_LOCAL, a->local);
+	if (a->encrypt)
+		mnl_attr_put(message, WEIR_BLK_ENCRYPT, 0, NULL);
 }
 
 static int attach(const struct attach *a)
@@ -195,6 +215,36 @@ static int attach(const struct attach *a)
 		printf("/dev/weir%u\n", number);
 	blk_netlink_close(&talk);
 	return status;
+}
+
+/* In the agent: a process's keyring does not pass to its children. */
+static int write_options(struct nlmsghdr *message, void *arg)
+{
+	const struct attach *a = arg;
+	int status = a->key ? give_key(a) : EXIT_OK;
+
+	write_sessions(message, a);
+	return status;
+}
+
+static int attach_pool(struct attach *a, int argc)
+{
+	const struct blk_agent_options options = {
+		.cmd = a->cmd,
+		.pool = a->donors,
+		.write = write_options,
+		.arg = a,
+		.timeout_ms = (uint32_t)(a->timeout_s * 1000),
+	};
+
+	if (argc == 2)
+		return usage_error(a->cmd, "%s: a pool's volume has its own size", a->donors);
+	if (a->replicas || a->name || a->local || a->encrypt || a->reserve_bytes)
+		return usage_error(a->cmd,
+				   "%s: --replicas, --name, --encrypt, --reserve and --local are "
+				   "for donors: the pool says where its volume is",
+				   a->donors);
+	return blk_agent_attach(&options);
 }
 
 static int resolve(struct attach *a, const char *donor)
@@ -232,6 +282,10 @@ static int resolve_and_attach(struct attach *a)
 	if (!status && a->name && a->local)
 		return usage_error(a->cmd, "--name %s: a named region cannot have a --local disk",
 				   a->name);
+	if (!status && a->name && a->encrypt)
+		return usage_error(a->cmd,
+				   "--name %s: a named region outlives the key of --encrypt",
+				   a->name);
 	return status ? status : attach(a);
 }
 
@@ -248,14 +302,17 @@ static int parse_arguments(struct attach *a, int argc, char **argv)
 
 int blk_attach(const char *cmd, int argc, char **argv)
 {
-	struct attach a = {
-		.cmd = cmd, .replicas = 1, .batching = NOT_SAID, .mr = NOT_SAID, .polling = NOT_SAID
-	};
+	struct attach a = { .cmd = cmd, .batching = NOT_SAID, .mr = NOT_SAID, .polling = NOT_SAID };
 	int status = cmdline_parse(&attach_line, argc, argv, &a);
 
 	if (status != CMDLINE_PARSED)
 		return status;
 	fill_in(&a);
+	a.donors = argv[optind];
+	if (blk_pool_is_name(a.donors))
+		return attach_pool(&a, argc - optind);
+	if (!a.replicas)
+		a.replicas = 1;
 	status = parse_arguments(&a, argc - optind, argv + optind);
 	return status ? status : resolve_and_attach(&a);
 }

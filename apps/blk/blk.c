@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/blk/agent/agent.h"
 #include "apps/blk/blk.h"
 #include "apps/common/cmd.h"
 #include "apps/common/cmdline.h"
@@ -13,7 +14,10 @@ static const char help[] =
 	"Usage: weir blk COMMAND [OPTION...]\n"
 	"Block devices in donors' memory, for swap and file systems. Needs the module weir_blk.\n\n"
 	"  attach DONOR[,DONOR...] SIZE  create /dev/weirN\n"
+	"  attach POOL/VOLUME            create /dev/weirN from a volume of a pool\n"
 	"  detach DEVICE                 remove a device that is not in use\n"
+	"  agent DEVICE                  tell a device on a pool of the pool's changes, if the\n"
+	"                                process that 'attach' has left for this has ended\n"
 	"  resize DEVICE SIZE            enlarge a device, or shrink one that is not in use\n"
 	"  list                          show all devices\n"
 	"  stat DEVICE                   show a device's counters\n\n"
@@ -54,17 +58,46 @@ int blk_parse_device(const char *cmd, const char *text, uint32_t *number)
 	return usage_error(cmd, "%s: expected a device such as /dev/weir0", text);
 }
 
+/* The claim of a device of a pool: it ends once the device is detached. */
+struct blk_claim {
+	uint32_t number;
+	char pool[WEIR_BLK_POOL_MAX + 1];
+	uint8_t agent[WEIR_BLK_AGENT_MAX];
+	size_t bytes;
+};
+
+static void on_device(const struct nlattr *const *attrs, void *arg)
+{
+	const struct nlattr *agent = attrs[WEIR_BLK_AGENT];
+	struct blk_claim *claim = arg;
+
+	if (!attrs[WEIR_BLK_NUMBER] || mnl_attr_get_u32(attrs[WEIR_BLK_NUMBER]) != claim->number ||
+	    !attrs[WEIR_BLK_POOL] || !agent ||
+	    mnl_attr_get_payload_len(agent) > sizeof(claim->agent))
+		return;
+	snprintf(claim->pool, sizeof(claim->pool), "%s", mnl_attr_get_str(attrs[WEIR_BLK_POOL]));
+	claim->bytes = mnl_attr_get_payload_len(agent);
+	memcpy(claim->agent, mnl_attr_get_payload(agent), claim->bytes);
+}
+
 static int detach(const char *cmd, uint32_t number)
 {
+	struct blk_claim claim = { .number = number };
 	struct blk_netlink talk = { 0 };
 	int status = blk_netlink_open(&talk, cmd);
 
+	if (!status)
+		status = blk_netlink_request(&talk, cmd,
+					     blk_netlink_message(&talk, WEIR_BLK_LIST, NLM_F_DUMP),
+					     on_device, &claim);
 	if (!status) {
 		struct nlmsghdr *message = blk_netlink_message(&talk, WEIR_BLK_DETACH, 0);
 
 		mnl_attr_put_u32(message, WEIR_BLK_NUMBER, number);
 		status = blk_netlink_change(&talk, cmd, message, NULL);
 	}
+	if (!status && claim.bytes)
+		blk_agent_release(claim.pool, claim.agent, claim.bytes);
 	blk_netlink_close(&talk);
 	return status;
 }
@@ -113,9 +146,13 @@ static int blk_resize(const char *cmd, int argc, char **argv)
 }
 
 static const struct subcommand commands[] = {
-	{ "attach", NULL, blk_attach }, { "detach", NULL, blk_detach },
-	{ "resize", NULL, blk_resize }, { "list", NULL, blk_list },
-	{ "stat", NULL, blk_stat },	{ NULL },
+	{ "attach", NULL, blk_attach },
+	{ "detach", NULL, blk_detach },
+	{ "resize", NULL, blk_resize },
+	{ "list", NULL, blk_list },
+	{ "stat", NULL, blk_stat },
+	{ "agent", NULL, blk_agent },
+	{ NULL },
 };
 
 int cmd_blk(int argc, char **argv)

@@ -3,16 +3,22 @@
 #include "apps/common/cmd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/genetlink.h>
+#include <poll.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Expected types of a reply's attributes. Attributes not listed are names or binary data. */
 static const enum mnl_attr_data_type types[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
-	[WEIR_BLK_STATUS] = MNL_TYPE_U32,  [WEIR_BLK_TEXT] = MNL_TYPE_NUL_STRING,
-	[WEIR_BLK_NUMBER] = MNL_TYPE_U32,  [WEIR_BLK_NAME] = MNL_TYPE_NUL_STRING,
-	[WEIR_BLK_BYTES] = MNL_TYPE_U64,   [WEIR_BLK_STATE] = MNL_TYPE_U32,
-	[WEIR_BLK_OPENERS] = MNL_TYPE_U32, [WEIR_BLK_REPLICAS] = MNL_TYPE_U32,
+	[WEIR_BLK_STATUS] = MNL_TYPE_U32,	 [WEIR_BLK_TEXT] = MNL_TYPE_NUL_STRING,
+	[WEIR_BLK_NUMBER] = MNL_TYPE_U32,	 [WEIR_BLK_NAME] = MNL_TYPE_NUL_STRING,
+	[WEIR_BLK_BYTES] = MNL_TYPE_U64,	 [WEIR_BLK_STATE] = MNL_TYPE_U32,
+	[WEIR_BLK_OPENERS] = MNL_TYPE_U32,	 [WEIR_BLK_REPLICAS] = MNL_TYPE_U32,
+	[WEIR_BLK_CIPHER] = MNL_TYPE_NUL_STRING, [WEIR_BLK_POOL] = MNL_TYPE_NUL_STRING,
+	[WEIR_BLK_LOOK_FLAGS] = MNL_TYPE_U32,	 [WEIR_BLK_PROOF] = MNL_TYPE_U64,
+	[WEIR_BLK_PERCENT] = MNL_TYPE_U32,	 [WEIR_BLK_COPIED] = MNL_TYPE_U64,
 };
 
 static int read_attribute(const struct nlattr *attr, void *data)
@@ -87,13 +93,30 @@ static int send_and_receive(struct blk_netlink *talk, const struct nlmsghdr *mes
 	return rc == MNL_CB_ERROR ? -errno : 0;
 }
 
+/* The module has one multicast group. */
+static void find_news(const struct nlattr *groups, struct blk_netlink *talk)
+{
+	const struct nlattr *group, *attr;
+
+	mnl_attr_for_each_nested(group, groups) {
+		mnl_attr_for_each_nested(attr, group) {
+			if (mnl_attr_get_type(attr) == CTRL_ATTR_MCAST_GRP_ID &&
+			    !mnl_attr_validate(attr, MNL_TYPE_U32))
+				talk->news = mnl_attr_get_u32(attr);
+		}
+	}
+}
+
 static int find_family(const struct nlattr *attr, void *data)
 {
-	uint16_t *family = data;
+	struct blk_netlink *talk = data;
 
 	if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID &&
 	    !mnl_attr_validate(attr, MNL_TYPE_U16))
-		*family = mnl_attr_get_u16(attr);
+		talk->family = mnl_attr_get_u16(attr);
+	if (mnl_attr_get_type(attr) == CTRL_ATTR_MCAST_GROUPS &&
+	    !mnl_attr_validate(attr, MNL_TYPE_NESTED))
+		find_news(attr, talk);
 	return MNL_CB_OK;
 }
 
@@ -102,19 +125,26 @@ static int on_family(const struct nlmsghdr *message, void *data)
 	return mnl_attr_parse(message, sizeof(struct genlmsghdr), find_family, data);
 }
 
-int blk_netlink_open(struct blk_netlink *talk, const char *cmd)
+int blk_netlink_try(struct blk_netlink *talk)
 {
 	struct nlmsghdr *message;
 	int rc;
 
 	talk->socket = mnl_socket_open(NETLINK_GENERIC);
 	if (!talk->socket || mnl_socket_bind(talk->socket, 0, MNL_SOCKET_AUTOPID) < 0)
-		return failure(cmd, "cannot open a netlink socket: %s", strerror(errno));
+		return -errno;
 	talk->sequence = (uint32_t)time(NULL);
 	message = write_head(talk, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, 0);
 	mnl_attr_put_strz(message, CTRL_ATTR_FAMILY_NAME, WEIR_BLK_FAMILY);
-	rc = send_and_receive(talk, message, on_family, &talk->family);
-	if (rc == -ENOENT || (!rc && !talk->family))
+	rc = send_and_receive(talk, message, on_family, talk);
+	return !rc && !talk->family ? -ENOENT : rc;
+}
+
+int blk_netlink_open(struct blk_netlink *talk, const char *cmd)
+{
+	int rc = blk_netlink_try(talk);
+
+	if (rc == -ENOENT)
 		return failure(cmd,
 			       "the module weir_blk is not loaded: modprobe weir_blk");
 	return rc ? failure(cmd, "the kernel does not answer: %s", strerror(-rc)) : 0;
@@ -126,11 +156,39 @@ void blk_netlink_close(struct blk_netlink *talk)
 		mnl_socket_close(talk->socket);
 }
 
+bool blk_netlink_hear(struct blk_netlink *talk)
+{
+	int file = mnl_socket_get_fd(talk->socket);
+
+	return talk->news &&
+	       !mnl_socket_setsockopt(talk->socket, NETLINK_ADD_MEMBERSHIP, &talk->news,
+				      sizeof(talk->news)) &&
+	       !fcntl(file, F_SETFL, O_NONBLOCK);
+}
+
+void blk_netlink_await_news(const struct blk_netlink *talk, unsigned int timeout_ms)
+{
+	struct pollfd ready = { .fd = mnl_socket_get_fd(talk->socket), .events = POLLIN };
+	char message[512];
+
+	if (poll(&ready, 1, (int)timeout_ms) <= 0)
+		return;
+	while (read(ready.fd, message, sizeof(message)) > 0)
+		;
+}
+
+int blk_netlink_ask(struct blk_netlink *talk, struct nlmsghdr *message,
+		    void (*heard)(const struct nlattr *const *attrs, void *arg), void *arg)
+{
+	struct hearing hearing = { heard, arg };
+
+	return send_and_receive(talk, message, on_message, &hearing);
+}
+
 int blk_netlink_request(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message,
 			void (*heard)(const struct nlattr *const *attrs, void *arg), void *arg)
 {
-	struct hearing hearing = { heard, arg };
-	int rc = send_and_receive(talk, message, on_message, &hearing);
+	int rc = blk_netlink_ask(talk, message, heard, arg);
 
 	if (rc == -EPERM)
 		return failure(cmd, "permission denied: use sudo");

@@ -35,8 +35,8 @@ static const struct {
 struct blk_device {
 	uint32_t number, openers, replicas;
 	uint64_t bytes;
-	const char *name, *state;
-	struct weir_blk_donor donor[WEIR_BLK_DONORS_MAX];
+	const char *name, *state, *cipher, *pool;
+	struct weir_blk_donor donor[WEIR_BLK_POOL_DONORS_MAX];
 	size_t nr_donors;
 	uint64_t counters[WEIR_BLK_COUNTERS_NR];
 };
@@ -68,6 +68,9 @@ static struct blk_device device_of(const struct nlattr *const *attrs)
 		.openers = u32_of(attrs[WEIR_BLK_OPENERS]),
 		.bytes = attrs[WEIR_BLK_BYTES] ? mnl_attr_get_u64(attrs[WEIR_BLK_BYTES]) : 0,
 		.name = attrs[WEIR_BLK_NAME] ? mnl_attr_get_str(attrs[WEIR_BLK_NAME]) : "",
+		.cipher = attrs[WEIR_BLK_CIPHER] ? mnl_attr_get_str(attrs[WEIR_BLK_CIPHER]) :
+						   "none",
+		.pool = attrs[WEIR_BLK_POOL] ? mnl_attr_get_str(attrs[WEIR_BLK_POOL]) : "",
 		.replicas = u32_of(attrs[WEIR_BLK_REPLICAS]),
 		.state = state_of(u32_of(attrs[WEIR_BLK_STATE])),
 	};
@@ -91,7 +94,9 @@ static void print_json(struct json *json, const struct blk_device *device)
 	snprintf(text, sizeof(text), "weir%u", device->number);
 	json_string(json, "device", text);
 	json_string(json, "region", device->name);
+	json_string(json, "pool", device->pool);
 	json_uint(json, "bytes", device->bytes);
+	json_string(json, "encryption", device->cipher);
 	json_string(json, "state", device->state);
 	json_uint(json, "openers", device->openers);
 	json_uint(json, "replicas", device->replicas);
@@ -121,9 +126,10 @@ static void print_text(const struct blk_device *device)
 {
 	char text[WEIR_ADDRESS_MAX];
 
-	printf("/dev/weir%u: %s%s%s, %u replicas, %s, opened %u times\n", device->number,
-	       size_format(device->bytes).text, *device->name ? ", region " : "", device->name,
-	       device->replicas, device->state, device->openers);
+	printf("/dev/weir%u: %s%s%s%s%s, %u replicas, encryption %s, %s, opened %u times\n",
+	       device->number, size_format(device->bytes).text, *device->name ? ", region " : "",
+	       device->name, *device->pool ? ", volume " : "", device->pool, device->replicas,
+	       device->cipher, device->state, device->openers);
 	for (size_t i = 0; i < device->nr_donors; i++)
 		printf("%*s %12s  at donor %s: %s\n", NAME_WIDTH, "",
 		       size_format(device->donor[i].bytes).text,
@@ -171,7 +177,11 @@ static void on_list(const struct nlattr *const *attrs, void *arg)
 	table_add(&view->table, "%s", size_format(device.bytes).text);
 	print_donors(&view->table, &device);
 	table_add(&view->table, "%u", device.replicas);
-	table_add(&view->table, "%s", *device.name ? device.name : "-");
+	table_add(&view->table, "%s",
+		  *device.pool ? device.pool :
+		  *device.name ? device.name :
+				 "-");
+	table_add(&view->table, "%s", device.cipher);
 	table_add(&view->table, "%s", device.state);
 	table_add(&view->table, "%u", device.openers);
 }
@@ -229,7 +239,8 @@ static const struct cmdline stat_line = {
 static void begin_table(struct text_table *table)
 {
 	static const char *const heads[] = {
-		"device", "size", "donor", "replicas", "region", "state", "open",
+		"device",	    "size",	  "donor", "replicas",
+		"region or volume", "encryption", "state", "open",
 	};
 
 	table_init(table, sizeof(heads) / sizeof(heads[0]));

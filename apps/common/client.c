@@ -17,6 +17,11 @@ static struct {
 	unsigned int wrs;
 	struct client_window_names names;
 } window = { .names = { "8M", "4096" } };
+static struct client_class client_class;
+
+const char *const client_class_names[] = { "none", "urgent", "normal", "bulk", NULL };
+
+const char *const client_encrypt_names[] = { "required", "auto", "off" };
 
 bool client_parse_encrypt(const char *text, void *options)
 {
@@ -78,11 +83,37 @@ bool client_parse_window_wrs(const char *text, void *options)
 	return number_parse_uint(text, 1, UINT_MAX, &window.wrs);
 }
 
+bool client_class_of(const char *text, struct client_class *class)
+{
+	size_t length = strcspn(text, ":");
+	int i;
+
+	*class = (struct client_class){ 0 };
+	if (text[length] && !number_parse_uint(text + length + 1, 1, 1024, &class->weight))
+		return false;
+	for (i = 0; client_class_names[i]; i++) {
+		if (strlen(client_class_names[i]) == length &&
+		    !memcmp(text, client_class_names[i], length)) {
+			class->class_nr = (enum weir_class)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool client_parse_class(const char *text, void *options)
+{
+	(void)options;
+	return client_class_of(text, &client_class);
+}
+
 struct client_window_names client_window(struct weir_session_tuning *tuning)
 {
 	tuning->admission = window.learned;
 	tuning->window_bytes = window.bytes;
 	tuning->window_wrs = window.wrs;
+	tuning->class_nr = client_class.class_nr;
+	tuning->weight = client_class.weight;
 	return window.names;
 }
 

@@ -5,13 +5,69 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static void (*report)(enum cmd_report kind, const char *text);
+
+void cmd_report_by(void (*function)(enum cmd_report kind, const char *text))
+{
+	report = function;
+}
+
+/*
+ * Prints a message that may quote arguments and files. A control character there could colour, move
+ * or hide what the terminal shows; the same holds for the C1 controls, 0xC2 0x80 to 0xC2 0x9F.
+ */
+static void put_visible(const char *text)
+{
+	for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+		bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+
+		if (is_c1)
+			fprintf(stderr, "\\x%02x", *at++);
+		if (is_c1 || (*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f)
+			fprintf(stderr, "\\x%02x", *at);
+		else
+			fputc(*at, stderr);
+	}
+}
+
+static void print(enum cmd_report kind, const char *cmd, const char *format, va_list args)
+{
+	char cut[1024], *whole = NULL;
+	va_list again;
+
+	va_copy(again, args);
+	vsnprintf(cut, sizeof(cut), format, again);
+	va_end(again);
+	if (report) {
+		report(kind, cut);
+		return;
+	}
+	if (vasprintf(&whole, format, args) < 0)
+		whole = NULL;
+	flockfile(stderr); /* one line, whatever other threads log */
+	if (cmd)
+		fprintf(stderr, "%s: ", cmd);
+	put_visible(whole ? whole : cut);
+	fputc('\n', stderr);
+	funlockfile(stderr);
+	free(whole);
+}
 
 static void complain(const char *cmd, const char *format, va_list args)
 {
-	fprintf(stderr, "%s: ", cmd);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	print(CMD_REPORT_FAILURE, cmd, format, args);
+}
+
+void cmd_say(const char *cmd, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print(CMD_REPORT_FACT, cmd, format, args);
+	va_end(args);
 }
 
 static bool is_help(const char *word)
@@ -110,7 +166,8 @@ int usage_error(const char *cmd, const char *format, ...)
 		complain(cmd, format, args);
 		va_end(args);
 	}
-	fprintf(stderr, "Try '%s --help'.\n", cmd);
+	if (!report)
+		fprintf(stderr, "Try '%s --help'.\n", cmd);
 	return EXIT_USAGE;
 }
 

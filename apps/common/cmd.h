@@ -18,6 +18,8 @@ int cmd_serve(int argc, char **argv);
 int cmd_lend(int argc, char **argv);
 int cmd_mount(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_files(int argc, char **argv);
+int cmd_fs(int argc, char **argv);
 int cmd_ping(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
@@ -49,6 +51,18 @@ struct subcommand {
  * Return: its exit status; EXIT_USAGE if there is no such command.
  */
 int run_subcommand(const struct subcommand *commands, const char *help, int argc, char **argv);
+
+enum cmd_report { CMD_REPORT_FAILURE, CMD_REPORT_FACT };
+
+/*
+ * Has @report print the messages of usage_error(), failure() and cmd_say() from now on, without
+ * @cmd; NULL: standard error. Context: before the process has other threads.
+ */
+void cmd_report_by(void (*report)(enum cmd_report kind, const char *text));
+
+/* Prints a fact on standard error, such as an address. @cmd: NULL: no prefix. */
+void cmd_say(const char *cmd, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /**
  * usage_error() - report an error in the command line

@@ -109,8 +109,8 @@ static bool choose(const struct cmdline_option *option, const char *text, unsign
 	return false;
 }
 
-/* A flag has no text on a command line. Elsewhere it is on or off. */
-static bool store_flag(const char *text, bool *flag)
+/* A flag has no text on a command line. */
+bool cmdline_parse_flag(const char *text, bool *flag)
 {
 	static const char *const yes[] = { "true", "yes", "1" };
 	static const char *const no[] = { "false", "no", "0" };
@@ -132,10 +132,10 @@ static bool store(const struct cmdline_option *option, const char *text, void *o
 
 	switch (option->kind) {
 	case CMDLINE_KIND_FLAG:
-		return store_flag(text, at);
+		return cmdline_parse_flag(text, at);
 	case CMDLINE_KIND_TEXT:
 		*(const char **)at = text;
-		return true;
+		return !option->is_good || option->is_good(text);
 	case CMDLINE_KIND_UINT:
 		return number_parse_uint(text, (unsigned int)option->min, (unsigned int)option->max,
 					 at);
@@ -217,8 +217,10 @@ static bool is_called(const struct cmdline_option *option, const char *text)
 
 static void print_values(const struct cmdline_option *option)
 {
-	if (option->kind != CMDLINE_KIND_CHOICE && option->argument && !is_optional(option))
+	if (!option->nr_names && !option->print_names && option->argument && !is_optional(option))
 		puts(option->argument);
+	if (option->print_names)
+		option->print_names();
 	for (size_t i = 0; i < option->nr_names; i++)
 		if (is_choice(option, i))
 			puts(option->names[i]);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <weir/error.h>
 
 /* cmdline_parse() has stored all options, and the command goes on. */
 #define CMDLINE_PARSED (-1)
@@ -36,10 +37,16 @@ enum cmdline_kind {
  * @max: greatest number or size
  * @least: shortest duration
  * @most: longest duration
- * @names: for a choice, the names by value; NULL and "" stand for values that users cannot choose
+ * @names: for a choice, the names by value; NULL and "" stand for values that users cannot choose.
+ *	For other kinds, values for shells' completion
  * @nr_names: entries of @names
+ * @print_names: prints more values for completion, a line for each; NULL: none
+ * @is_good: whether a text may be stored; NULL: any may
  * @parse: stores an argument of another kind in the command's struct; false: the value is bad
  * @expected: the good values, for messages; NULL: derived from the limits or names
+ * @is_usable: for 'weir config check': whether the file or address in the text can be used; see
+ *	usable.h. NULL: the text is none
+ * @is_repeatable: each argument counts, not just the last; a list in the file
  * @fallback: argument that an optional argument stands for if it is not given
  */
 struct cmdline_option {
@@ -53,8 +60,13 @@ struct cmdline_option {
 	double least, most;
 	const char *const *names;
 	size_t nr_names;
+	void (*print_names)(void);
+	bool (*is_good)(const char *text);
 	bool (*parse)(const char *text, void *options);
 	const char *expected;
+	bool (*is_usable)(const struct cmdline_option *option, const char *text,
+			  const void *options, struct weir_error *error);
+	bool is_repeatable;
 	const char *fallback;
 };
 
@@ -87,9 +99,15 @@ struct cmdline_option {
 	.kind = CMDLINE_KIND_CHOICE, .at = offsetof(type, member) + \
 	0 * sizeof(char[sizeof(((type *)0)->member) == sizeof(unsigned int) ? 1 : -1]), \
 	.names = (list), .nr_names = sizeof(list) / sizeof((list)[0])
+/* A text for which @check returns true; @good says which these are. */
+#define CMDLINE_CHECKED(type, member, check, good) \
+	CMDLINE_TEXT(type, member), .is_good = (check), .expected = (good)
 /* Another kind: @function stores it, and @good says which values it takes. */
 #define CMDLINE_PARSE(function, good) \
 	.kind = CMDLINE_KIND_PARSE, .parse = (function), .expected = (good)
+
+/* Values for completion, of an option that is no choice. */
+#define CMDLINE_OFFERS(list) .names = (list), .nr_names = sizeof(list) / sizeof((list)[0])
 
 #define CMDLINE_JSON(type, member) \
 	{ "json", 'j', NULL, "for programs", CMDLINE_FLAG(type, member) }
@@ -107,6 +125,8 @@ struct cmdline_option {
  * @section: of the configuration file, for services: see settings.h; NULL: options come from the
  *	command line alone
  * @size: with a section: bytes of the command's struct
+ * @check: whether the command can start with these options together. Prints why it cannot. The
+ *	command calls it itself, and so does 'weir config check'. NULL: it can
  */
 struct cmdline {
 	const char *usage;
@@ -118,6 +138,7 @@ struct cmdline {
 	bool is_prefix;
 	const char *section;
 	size_t size;
+	int (*check)(const char *cmd, const void *options);
 };
 
 struct settings;
@@ -149,6 +170,9 @@ int cmdline_parse(const struct cmdline *line, int argc, char **argv, void *optio
  */
 int cmdline_apply(const struct cmdline *line, const char *cmd, const struct settings *settings,
 		  void *options);
+
+/* Reads the value of a flag from elsewhere than a command line. Return: false if it is none. */
+bool cmdline_parse_flag(const char *text, bool *flag);
 
 /* Whether two of the command's structs differ in an option. False if a function stores it. */
 bool cmdline_differs(const struct cmdline_option *option, const void *one, const void *other);

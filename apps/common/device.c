@@ -15,6 +15,7 @@
 #define NAME_BYTES 64 /* bytes of a device's name, with its NUL */
 #define SOFTNIC_LIBRARY "libweir-softnic.so"
 #define UNLOAD_LIBRARY "libweir-unload.so"
+#define FILES_LIBRARY "libweir-files.so"
 /* Original LD_PRELOAD, in the environment of the second execution only. */
 #define SAVED_PRELOAD "WEIR_SAVED_PRELOAD"
 
@@ -111,6 +112,8 @@ int device_preload(const char *cmd, unsigned int libraries)
 		status = preload_library(cmd, "softnic", SOFTNIC_LIBRARY);
 	if (!status && libraries & DEVICE_UNLOAD)
 		status = preload_library(cmd, "preload/unload", UNLOAD_LIBRARY);
+	if (!status && libraries & DEVICE_FILES)
+		status = preload_library(cmd, "preload/files", FILES_LIBRARY);
 	dl_iterate_phdr(note_sanitizer, &sanitizer);
 	return status || !sanitizer ? status : preload_first(cmd, sanitizer);
 }
@@ -131,7 +134,7 @@ int device_execute_on_softnic(const char *cmd)
 	return failure(cmd, "cannot execute /proc/self/exe for softnic: %s", strerror(errno));
 }
 
-static bool is_softnic(const char *name)
+bool device_is_named_softnic(const char *name)
 {
 	return !strncmp(name, "softnic", strlen("softnic"));
 }
@@ -159,7 +162,7 @@ bool device_is_softnic(void)
 {
 	char first[NAME_BYTES];
 
-	return find_device(NULL, first) && is_softnic(first);
+	return find_device(NULL, first) && device_is_named_softnic(first);
 }
 
 static int choose_softnic(const char *cmd, const char *why)
@@ -167,14 +170,14 @@ static int choose_softnic(const char *cmd, const char *why)
 	if (device_is_softnic()) {
 		/* the first execution has printed this already */
 		if (!is_second_execution)
-			fprintf(stderr, "%susing softnic\n", why);
+			cmd_say(NULL, "%susing softnic", why);
 		return 0;
 	}
 	if (is_second_execution)
 		return failure(
 			cmd,
 			"softnic's library is preloaded but shows no device: check WEIR_SOFTNIC");
-	fprintf(stderr, "%susing softnic\n", why);
+	cmd_say(NULL, "%susing softnic", why);
 	return device_execute_on_softnic(cmd);
 }
 
@@ -183,7 +186,7 @@ static int choose_named(const char *cmd, const char *wanted, const char **device
 	static char found[NAME_BYTES];
 
 	if (find_device(wanted, found)) {
-		fprintf(stderr, "using RDMA device %s\n", found);
+		cmd_say(NULL, "using RDMA device %s", found);
 		*device = found;
 		return 0;
 	}
@@ -197,11 +200,15 @@ static void say_devices(void)
 {
 	int count = 0;
 	struct ibv_device **list = ibv_get_device_list(&count);
+	char names[512] = "";
 
-	fprintf(stderr, "using RDMA device");
-	for (int i = 0; list && i < count; i++)
-		fprintf(stderr, "%s %s", i ? " or" : "", ibv_get_device_name(list[i]));
-	fprintf(stderr, count > 1 ? ", as the route says\n" : "\n");
+	for (int i = 0; list && i < count; i++) {
+		size_t used = strlen(names);
+
+		snprintf(names + used, sizeof(names) - used, "%s %s", i ? " or" : "",
+			 ibv_get_device_name(list[i]));
+	}
+	cmd_say(NULL, "using RDMA device%s%s", names, count > 1 ? ", as the route says" : "");
 	if (list)
 		ibv_free_device_list(list);
 }
@@ -226,12 +233,12 @@ int device_choose(const char *cmd, const char *wanted, const char **device)
 	*device = NULL;
 	if (!wanted || !*wanted)
 		wanted = getenv("WEIR_DEVICE");
-	if (wanted && is_softnic(wanted))
+	if (wanted && device_is_named_softnic(wanted))
 		return choose_softnic(cmd, "");
 	if (wanted && *wanted && strcmp(wanted, "auto"))
 		return choose_named(cmd, wanted, device);
 
-	if (!find_device(NULL, first) || is_softnic(first))
+	if (!find_device(NULL, first) || device_is_named_softnic(first))
 		return choose_softnic(cmd, "no RDMA device found: ");
 	say_devices();
 	return 0;

@@ -44,6 +44,9 @@ int device_leave_clear(const char *cmd);
 /* Whether device_choose() has chosen softnic. */
 bool device_is_softnic(void);
 
+/* Whether this is the name of one of softnic's devices. */
+bool device_is_named_softnic(const char *name);
+
 /**
  * device_execute_on_softnic() - execute this command line again, with softnic preloaded
  *
@@ -63,6 +66,7 @@ __attribute__((nonnull)) int device_softnic_path(char *path, size_t size);
 enum device_library {
 	DEVICE_SOFTNIC = 1,
 	DEVICE_UNLOAD = 2, /* goes before softnic or libibverbs */
+	DEVICE_FILES = 4,
 };
 
 /**

@@ -2,12 +2,18 @@
 #include "apps/common/table.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 void table_init(struct text_table *table, unsigned int columns)
 {
-	*table = (struct text_table){ .columns = columns };
+	*table = (struct text_table){ .columns = columns, .left = 1 };
+}
+
+void table_align_left(struct text_table *table, unsigned int column)
+{
+	table->left |= 1u << column;
 }
 
 void table_add(struct text_table *table, const char *format, ...)
@@ -39,9 +45,12 @@ void table_print(const struct text_table *table, FILE *out)
 	}
 	for (size_t i = 0; i < table->cells; i++) {
 		unsigned int column = i % table->columns;
+		bool is_left = table->left >> column & 1, is_last = column + 1 == table->columns;
 
-		fprintf(out, column ? "  %*s" : "%-*s", width[column], table->cell[i]);
-		if (column + 1 == table->columns)
+		fputs(column ? "  " : "", out);
+		fprintf(out, is_left ? "%-*s" : "%*s", is_left && is_last ? 0 : width[column],
+			table->cell[i]);
+		if (is_last)
 			fputc('\n', out);
 	}
 }

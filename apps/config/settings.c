@@ -2,6 +2,7 @@
 #include "apps/config/settings.h"
 
 #include "apps/common/cmd.h"
+#include "apps/common/nearest.h"
 #include "apps/config/toml_file.h"
 
 #include <ctype.h>
@@ -19,6 +20,21 @@ struct kept {
 };
 
 static struct kept *all_kept;
+
+const char *const settings_sections[] = { "serve", "mount", "share", "metrics", NULL };
+
+int settings_no_section(const char *cmd, const char *where, const char *section)
+{
+	struct nearest nearest = nearest_begin(section);
+
+	for (const char *const *known = settings_sections; *known; known++)
+		nearest_consider(&nearest, *known);
+	if (nearest.name)
+		return usage_error(cmd, "%s%sno section %s: did you mean '%s'?", where,
+				   *where ? ": " : "", section, nearest.name);
+	return usage_error(cmd, "%s%sno section %s: there are serve, mount, share and metrics",
+			   where, *where ? ": " : "", section);
+}
 
 const char *settings_path(void)
 {
@@ -78,18 +94,81 @@ static int add_variables(struct settings *settings, const char *cmd, const struc
 	return status;
 }
 
+/* @name: of a variable, as settings_variable() formats those of the command's options */
+static void warn_of_variable(const char *cmd, const struct cmdline *line, const char *name)
+{
+	char known[64], best[64] = "";
+	struct nearest nearest = nearest_begin(name);
+
+	for (const struct cmdline_option *option = line->options; option->name; option++) {
+		settings_variable(line, option, known, sizeof(known));
+		if (!strcmp(name, known))
+			return;
+		nearest_consider(&nearest, known);
+		if (nearest.name)
+			snprintf(best, sizeof(best), "%s", known);
+		nearest.name = NULL;
+	}
+	cmd_say(cmd, "%s is ignored: weir %s has no such option%s%s%s", name, line->section,
+		*best ? ": did you mean '" : "", best, *best ? "'?" : "");
+}
+
+/* A misspelt variable does not stop the command: variables may belong to other programs. */
+static void warn_of_variables(const char *cmd, const struct cmdline *line)
+{
+	const size_t length = strlen("WEIR_") + strlen(line->section) + 1;
+	char prefix[32], name[128];
+
+	snprintf(prefix, sizeof(prefix), "WEIR_%s_", line->section);
+	for (char *c = prefix; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	for (char **variable = environ; variable && *variable; variable++) {
+		if (strncmp(*variable, prefix, length))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*variable, "="), *variable);
+		warn_of_variable(cmd, line, name);
+	}
+}
+
+static int no_option(const struct settings *settings, const char *cmd, const struct cmdline *line,
+		     const struct toml_entry *entry)
+{
+	struct nearest nearest = nearest_begin(entry->name);
+
+	for (const struct cmdline_option *option = line->options; option->name; option++)
+		nearest_consider(&nearest, option->name);
+	return usage_error(cmd, "%s:%u: weir %s has no option %s%s%s%s", settings->path,
+			   entry->line, line->section, entry->name,
+			   nearest.name ? ": did you mean '" : "",
+			   nearest.name ? nearest.name : "", nearest.name ? "'?" : "");
+}
+
 static int add_entry(struct settings *settings, const char *cmd, const struct cmdline *line,
 		     const struct toml_entry *entry)
 {
 	const struct cmdline_option *option = find_option(line, entry->name);
 
 	if (!option)
-		return usage_error(cmd, "%s:%u: weir %s has no option %s", settings->path,
-				   entry->line, line->section, entry->name);
+		return no_option(settings, cmd, line, entry);
+	if (entry->is_in_list && !option->is_repeatable)
+		return usage_error(cmd, "%s:%u: %s takes one value, not a list", settings->path,
+				   entry->line, entry->name);
 	if (variable_value(line, option))
 		return CMDLINE_PARSED;
 	return add(settings, cmd,
 		   &(struct setting){ option, entry->text, entry->line, entry->is_boolean });
+}
+
+static int check_section(const struct settings *settings, const char *cmd,
+			 const struct toml_entry *entry)
+{
+	char where[512];
+
+	for (const char *const *known = settings_sections; *known; known++)
+		if (!strcmp(entry->section, *known))
+			return CMDLINE_PARSED;
+	snprintf(where, sizeof(where), "%s:%u", settings->path, entry->line);
+	return settings_no_section(cmd, where, entry->section);
 }
 
 static int add_file(struct settings *settings, const char *cmd, const struct cmdline *line,
@@ -97,9 +176,14 @@ static int add_file(struct settings *settings, const char *cmd, const struct cmd
 {
 	int status = CMDLINE_PARSED;
 
-	for (size_t i = 0; status == CMDLINE_PARSED && i < file->count; i++)
-		if (!strcmp(file->entries[i].section, line->section))
-			status = add_entry(settings, cmd, line, &file->entries[i]);
+	for (size_t i = 0; status == CMDLINE_PARSED && i < file->count; i++) {
+		const struct toml_entry *entry = &file->entries[i];
+
+		if (!*entry->name)
+			status = check_section(settings, cmd, entry);
+		else if (!strcmp(entry->section, line->section))
+			status = add_entry(settings, cmd, line, entry);
+	}
 	return status;
 }
 
@@ -133,6 +217,8 @@ int settings_load(struct settings *settings, const char *cmd, const struct cmdli
 		status = add_file(&kept->settings, cmd, line, &kept->file);
 	if (status == CMDLINE_PARSED)
 		status = add_variables(&kept->settings, cmd, line);
+	if (status == CMDLINE_PARSED)
+		warn_of_variables(cmd, line);
 	*settings = kept->settings;
 	return status;
 }

@@ -38,6 +38,12 @@ struct settings {
 	size_t count;
 };
 
+/* The sections that the file may have; NULL ends them. */
+extern const char *const settings_sections[];
+
+/* Prints that @where names a section that does not exist. Return: EXIT_USAGE. */
+int settings_no_section(const char *cmd, const char *where, const char *section);
+
 /* Return: the file that commands read: $WEIR_CONFIG, else SETTINGS_FILE. */
 const char *settings_path(void);
 
@@ -47,6 +53,9 @@ const char *settings_path(void);
  * @cmd: argv[0] of the command, for messages
  * @line: the command's table, with a section
  * @path: the file. Only SETTINGS_FILE may be missing
+ *
+ * Each command refuses wrong names in its own section. A section that no command has may be this
+ * one, misspelt, with its keys and limits. So each command refuses such a section.
  *
  * Return: CMDLINE_PARSED, or an exit status after a message.
  */

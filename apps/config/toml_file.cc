@@ -11,6 +11,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <sys/stat.h>
 #include <toml++/toml.h>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct mistake {
 struct value {
 	std::string section, name, text;
 	unsigned int line;
-	bool is_boolean;
+	bool is_boolean, is_in_list;
 };
 
 unsigned int line_of(const toml::node &node)
@@ -58,13 +59,13 @@ void add(std::vector<value> &values, const std::string &section, const std::stri
 	const auto *list = node.as_array();
 
 	if (!list) {
-		values.push_back(
-			{ section, name, text_of(node, name), line_of(node), node.is_boolean() });
+		values.push_back({ section, name, text_of(node, name), line_of(node),
+				   node.is_boolean(), false });
 		return;
 	}
 	for (const auto &element : *list)
 		values.push_back({ section, name, text_of(element, name), line_of(element),
-				   element.is_boolean() });
+				   element.is_boolean(), true });
 }
 
 std::vector<value> values_of(const toml::table &root)
@@ -78,6 +79,7 @@ std::vector<value> values_of(const toml::table &root)
 		if (!table)
 			throw mistake{ line_of(node),
 				       called + ": stands in no section, such as [serve]" };
+		values.push_back({ called, "", "", line_of(node), false, false });
 		for (const auto &[name, inner] : *table)
 			add(values, called, std::string(name.str()), inner);
 	}
@@ -107,6 +109,7 @@ void hand_over(const std::vector<value> &values, struct toml_file *file)
 		entry->text = copy(value.text);
 		entry->line = value.line;
 		entry->is_boolean = value.is_boolean;
+		entry->is_in_list = value.is_in_list;
 	}
 }
 
@@ -114,9 +117,12 @@ void read_into(const char *path, struct toml_file *file)
 {
 	std::ifstream in(path);
 	std::ostringstream text;
+	struct stat st;
 
 	if (!in)
 		throw errno ? errno : EIO;
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		throw EISDIR;
 	text << in.rdbuf();
 	if (in.bad())
 		throw EIO;

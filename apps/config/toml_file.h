@@ -13,18 +13,19 @@ extern "C" {
 /**
  * struct toml_entry - a value in a section; a list makes one entry for each element
  * @section: name of the section
- * @name: name of the value
+ * @name: name of the value; empty: the entry stands for the section itself
  * @text: the value as a person would write it on a command line
  * @line: of the file, from 1
  * @is_boolean: written as true or false, not as a string or a number
+ * @is_in_list: an element of a list
  */
 struct toml_entry {
 	char *section, *name, *text;
 	unsigned int line;
-	bool is_boolean;
+	bool is_boolean, is_in_list;
 };
 
-/* All entries, by section and name. */
+/* All entries, by section and name; a section's own entry comes before its values. */
 struct toml_file {
 	struct toml_entry *entries;
 	size_t count;

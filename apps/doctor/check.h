@@ -14,9 +14,26 @@ void check_encryption(struct report *report);
 void check_locked_memory(struct report *report);
 void check_huge_pages(struct report *report);
 void check_memory(struct report *report);
+void check_donor_memory(struct report *report); /* of the donors of this host */
 
 /* fuse.c */
 void check_fuse(struct report *report);
+
+/* mounts.c; asks each mount of weir on this machine, at most MOUNTS_MAX, and tries its path */
+#define MOUNTS_MAX 8
+struct far_host;
+void check_mounts(struct report *report, const struct far_host *path);
+
+/* configured.c */
+/* The device of --device, or else $WEIR_DEVICE. Return: false after a finding: it is not here. */
+bool check_wanted_device(struct report *report, const char *wanted);
+void check_fstab(struct report *report);
+void check_settings(struct report *report); /* of weir.toml */
+
+/* pool.c; @path: as in check_donor_path() */
+struct weir_pool_client;
+void check_pool(struct report *report, struct weir_pool_client *client,
+		const struct far_host *path);
 
 /* port.c */
 void check_port(struct report *report);

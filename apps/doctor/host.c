@@ -20,9 +20,38 @@
 
 #define TRIES 5 /* of a question: 1.6 s */
 #define STREAM_COUNT 1000
+#define SLOW_US 2000.0 /* median round trip; a busy machine answers in less */
 #define LOSS_PERCENT_MAX 10 /* more is broken */
 #define BURST_SECONDS 1
 #define PORTS "28673 to 29695"
+
+/* The address without its port, for messages. */
+static void name_host(struct far_host *h)
+{
+	const struct sockaddr *at = h->address->ai_addr;
+
+	inet_ntop(at->sa_family,
+		  at->sa_family == AF_INET ?
+			  (const void *)&((const struct sockaddr_in *)at)->sin_addr :
+			  (const void *)&((const struct sockaddr_in6 *)at)->sin6_addr,
+		  h->name, sizeof(h->name));
+}
+
+int host_resolve(struct far_host *h, struct weir_error *error)
+{
+	int rc = weir_address_resolve(h->donor, NULL, &h->address, error);
+
+	if (rc)
+		return rc;
+	if (!probe_is_of_one_host(h->address->ai_addr)) {
+		freeaddrinfo(h->address);
+		snprintf(error->text, sizeof(error->text), "'%s' is not the address of one host",
+			 h->donor);
+		return -EINVAL;
+	}
+	name_host(h);
+	return 0;
+}
 
 static bool check_route(struct report *report, struct far_host *h)
 {
@@ -179,8 +208,13 @@ static bool check_packets(struct report *report, struct far_host *h)
 		median = (double)flow.rtt_ns[number_quantile(flow.answered, 50)] / 1e3;
 		report_measure(report, "round_trip_least_us", least);
 		report_measure(report, "round_trip_median_us", median);
-		report_add(report, "round trip", VERDICT_OK, "%.0f us at least, median %.0f us",
-			   least, median);
+		report_add(report, "round trip", median > SLOW_US ? VERDICT_WARN : VERDICT_OK,
+			   "%.0f us at least, median %.0f us", least, median);
+		if (median > SLOW_US)
+			report_remedy(report,
+				      "%s answers slowly: its processors are busy (top there), or "
+				      "the path is long: compare ping -c 10 %s",
+				      h->name, h->name);
 	}
 	is_usable = check_loss(report, h, &flow);
 	check_order(report, &flow);
@@ -256,6 +290,11 @@ static void check_session(struct report *report, const struct far_host *h)
 
 	int rc = transfer_prove(&t, &error);
 
+	if (rc == -ENOSPC || rc == -EDQUOT) {
+		report_add(report, "throughput", VERDICT_WARN, "not measured: %s", error.text);
+		report_remedy(report, "the measurement needs 16 MiB that the donor has not lent");
+		return;
+	}
 	if (rc) {
 		report_add(report, "session", VERDICT_FAIL, "%s", error.text);
 		report_remedy(report, "%s",
@@ -283,7 +322,7 @@ static bool step(struct report *report, struct far_host *h, const char *now,
 
 	report_progress(report, now);
 	goes_on = check(report, h);
-	if (!h->is_json)
+	if (!h->is_quiet)
 		report_print_new(report);
 	return goes_on;
 }
@@ -308,6 +347,58 @@ void check_host(struct report *report, struct far_host *h)
 			   h->is_softnic ? ", and softnic uses shared memory" : "");
 	else if (h->is_softnic && !check_wire(report, h))
 		return;
+	if (h->packets_only)
+		return;
 	report_progress(report, "moving data");
 	check_session(report, h);
+}
+
+/* Adds what is not well; else one line. */
+static void add_path(struct report *report, const struct report *found, const char *label,
+		     const struct far_host *h)
+{
+	for (unsigned int i = 0; i < found->count; i++) {
+		const struct finding *finding = &found->findings[i];
+
+		if (finding->verdict == VERDICT_OK)
+			continue;
+		report_add(report, finding->check, finding->verdict, "%s at %s: %s", label, h->name,
+			   finding->text);
+		report_remedy(report, "%s", finding->remedy);
+	}
+	if (!found->count) {
+		report_add(report, "path", VERDICT_WARN, "%s at %s: not checked", label, h->name);
+		report_remedy(report, "give the donor's key: --key FILE");
+	} else if (report_count(found, VERDICT_OK) == found->count) {
+		report_add(report, "path", VERDICT_OK, "%s at %s: %s", label, h->name,
+			   h->packets_only ? "packets are well; no session tried without --key" :
+			   h->is_here	   ? "on this host; a session is well" :
+					     "packets and a session are well");
+	}
+}
+
+void check_donor_path(struct report *report, const char *label, const char *address,
+		      const struct far_host *path)
+{
+	struct report *found = calloc(1, sizeof(*found));
+	struct far_host h = *path;
+	struct weir_error error;
+
+	h.donor = address;
+	h.is_quiet = true;
+	h.packets_only = !h.key;
+	if (!found) {
+		report_add(report, "path", VERDICT_FAIL, "out of memory");
+	} else if (host_resolve(&h, &error)) {
+		report_add(report, "path", VERDICT_FAIL, "%s: %s", label, error.text);
+		report_remedy(report, "start the donor with an address that clients can reach: "
+				      "weir serve --listen ADDRESS");
+	} else {
+		check_host(found, &h);
+		report->shows_progress |= found->shows_progress;
+		if (!h.is_here || !h.packets_only) /* no packet leaves this host */
+			add_path(report, found, label, &h);
+		freeaddrinfo(h.address);
+	}
+	free(found);
 }

@@ -3,6 +3,8 @@
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
 #include "apps/common/size.h"
+#include "apps/serve/available_memory.h"
+#include "apps/serve/donor_page.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 
 #define LOCKED_BYTES_ENOUGH (1ull << 30)
 #define MEMORY_BYTES_ENOUGH (1ull << 30)
+#define DONOR_BYTES_ENOUGH (256ull << 20) /* as in the alert WeirMachineShortOfMemory */
 
 void check_locked_memory(struct report *report)
 {
@@ -62,42 +65,39 @@ void check_huge_pages(struct report *report)
 	report_remedy(report, "sysctl vm.nr_hugepages=N, 512 for each GiB lent");
 }
 
-/* The room below the tightest memory.max of this process's cgroups, within its cgroup namespace. */
-static uint64_t cgroup_room(void)
-{
-	char line[512], path[640];
-	uint64_t limit, used, room = UINT64_MAX;
-	char *slash;
-
-	if (!sysfs_line("/proc/self/cgroup", line, sizeof(line)) || strncmp(line, "0::", 3))
-		return room;
-	for (;;) {
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", line + 3);
-		if (sysfs_number(path, &limit)) {
-			snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.current", line + 3);
-			if (sysfs_number(path, &used) && limit - used < room)
-				room = used < limit ? limit - used : 0;
-		}
-		slash = strrchr(line + 3, '/');
-		if (!slash || !line[3] || !line[4])
-			return room;
-		*(slash == line + 3 ? slash + 1 : slash) = '\0';
-	}
-}
-
 void check_memory(struct report *report)
 {
-	uint64_t available_kib = 0, room = cgroup_room();
-	uint64_t available;
+	uint64_t available = available_memory("");
 
-	sysfs_meminfo("MemAvailable", &available_kib);
-	available = available_kib << 10;
-	if (room < available)
-		report_add(report, "memory", room < MEMORY_BYTES_ENOUGH ? VERDICT_WARN : VERDICT_OK,
-			   "%s may be lent: the control group's limit (memory.max)",
-			   size_format(room).text);
-	else
-		report_add(report, "memory",
-			   available < MEMORY_BYTES_ENOUGH ? VERDICT_WARN : VERDICT_OK,
-			   "%s available to lend", size_format(available).text);
+	report_add(report, "memory", available < MEMORY_BYTES_ENOUGH ? VERDICT_WARN : VERDICT_OK,
+		   "%s available to lend, within the limits of the control groups",
+		   size_format(available).text);
+	if (available < MEMORY_BYTES_ENOUGH)
+		report_remedy(report, "lend less, so that the kernel kills nobody: weir lend, or "
+			      "weir serve --spare; look for large processes: top -o %%MEM");
+}
+
+/* A donor may run in a control group with less memory than this command has. */
+void check_donor_memory(struct report *report)
+{
+	struct donor_list donors = { 0 };
+	const struct donor_found *least = NULL;
+	bool is_short;
+
+	donor_list_add(&donors, 0);
+	for (size_t i = 0; i < donors.count; i++)
+		if (!least ||
+		    donors.found[i].page.available_bytes < least->page.available_bytes)
+			least = &donors.found[i];
+	if (least) {
+		is_short = least->page.available_bytes < DONOR_BYTES_ENOUGH;
+		report_add(report, "donor memory", is_short ? VERDICT_WARN : VERDICT_OK,
+			   "%s available to the donor at %s (PID %ld), the least of %zu here",
+			   size_format(least->page.available_bytes).text, least->page.address,
+			   (long)least->pid, donors.count);
+		if (is_short)
+			report_remedy(report, "the kernel may kill the donor: weir lend %ld SIZE, "
+				      "or more memory for its control group", (long)least->pid);
+	}
+	donor_list_free(&donors);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Checks whether the donor's port is free. librdmacm has its own ports, separate from TCP's. */
 #include "apps/doctor/check.h"
+#include "softnic/control/squatter.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +49,26 @@ static int try_in_child(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
 }
 
+/* Any process may bind the names of another user's softnics, and so keep these from the device. */
+static void report_names_taken(struct report *report)
+{
+	char holder[64] = "a process that does not answer";
+	uid_t uid;
+
+	if (!softnic_squatter_find(&uid)) {
+		report_add(report, "port", VERDICT_FAIL,
+			   "this user's processes use all of softnic's names");
+		report_remedy(report, "end some: weir stat lists them");
+		return;
+	}
+	if (uid != SQUATTER_UNKNOWN)
+		snprintf(holder, sizeof(holder), "another user's process (user %u)",
+			 (unsigned int)uid);
+	report_add(report, "port", VERDICT_FAIL, "%s holds softnic's names", holder);
+	report_remedy(report, "as root, find and end the process: ss -xlp | grep @weir-softnic-%u-",
+		      (unsigned int)geteuid());
+}
+
 void check_port(struct report *report)
 {
 	int error = try_in_child();
@@ -60,6 +82,9 @@ void check_port(struct report *report)
 		report_add(report, "port", VERDICT_OK, "%u is taken, probably by a donor",
 			   WEIR_PORT_DEFAULT);
 		report_remedy(report, "for a second donor: weir serve --listen ADDRESS:PORT");
+		break;
+	case EUSERS:
+		report_names_taken(report);
 		break;
 	default:
 		report_add(report, "port", VERDICT_FAIL, "cannot listen for RDMA connections: %s",

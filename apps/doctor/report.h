@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#define FINDINGS_MAX 32
+#define FINDINGS_MAX 512 /* five for each donor of a pool, and those of the machine */
 #define MEASURES_MAX 32
 
 enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL, VERDICTS };

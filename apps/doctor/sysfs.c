@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/doctor/sysfs.h"
+#include "apps/common/device.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -51,7 +52,8 @@ bool sysfs_rdma_device(char *name, size_t size)
 	bool found = false;
 
 	while (dir && !found && (entry = readdir(dir))) {
-		found = entry->d_name[0] != '.';
+		/* softnic, preloaded, shows its own devices there */
+		found = entry->d_name[0] != '.' && !device_is_named_softnic(entry->d_name);
 		if (found)
 			snprintf(name, size, "%s", entry->d_name);
 	}

@@ -13,7 +13,7 @@ bool sysfs_line(const char *path, char *line, size_t size);
 bool sysfs_number(const char *path, uint64_t *number);
 /* Reads a line "NAME: NUMBER kB" of /proc/meminfo; @number is in kB. */
 bool sysfs_meminfo(const char *name, uint64_t *number);
-/* Finds the first RDMA device in the kernel's list. */
+/* Finds the first RDMA device in the kernel's list; softnic's do not count. */
 bool sysfs_rdma_device(char *name, size_t size);
 /* Prints a command on standard error, and runs it. Returns whether it exited with 0. */
 bool fix_step(const char *const argv[]);

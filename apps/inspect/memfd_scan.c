@@ -84,6 +84,25 @@ static bool process_is_visible(int proc, const char *name)
 	return !geteuid() || (!fstatat(proc, name, &stat, 0) && stat.st_uid == geteuid());
 }
 
+static bool includes_containers;
+
+void memfd_scan_include_containers(bool containers)
+{
+	includes_containers = containers;
+}
+
+/* True for a process that does not tell, because its descriptors are not readable either. */
+static bool is_in_our_network(int proc, const char *name)
+{
+	struct stat ours, other;
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/ns/net", name);
+	return includes_containers || stat("/proc/self/ns/net", &ours) ||
+	       fstatat(proc, path, &other, 0) ||
+	       (ours.st_ino == other.st_ino && ours.st_dev == other.st_dev);
+}
+
 int memfd_scan_all(const struct memfd_scan *scan)
 {
 	DIR *proc = opendir("/proc");
@@ -95,7 +114,8 @@ int memfd_scan_all(const struct memfd_scan *scan)
 		return -errno;
 	while (rc != -ENOMEM && (entry = readdir(proc)))
 		if (pid_parse(entry->d_name, &pid) &&
-		    process_is_visible(dirfd(proc), entry->d_name))
+		    process_is_visible(dirfd(proc), entry->d_name) &&
+		    is_in_our_network(dirfd(proc), entry->d_name))
 			rc = memfd_scan_process(scan, pid);
 	closedir(proc);
 	return rc == -ENOMEM ? rc : 0;

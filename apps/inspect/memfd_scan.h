@@ -3,6 +3,7 @@
 #ifndef WEIR_APPS_INSPECT_MEMFD_SCAN_H
 #define WEIR_APPS_INSPECT_MEMFD_SCAN_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /**
@@ -29,8 +30,17 @@ int memfd_scan_process(const struct memfd_scan *scan, pid_t pid);
 
 /*
  * The same for all processes of this user, or of all users if root asks. Skips processes that may
- * not be inspected. Return: 0; -ENOMEM; errors of /proc.
+ * not be inspected, and those in other network namespaces: they are other hosts, or containers
+ * with addresses of their own. Return: 0; -ENOMEM; errors of /proc.
  */
 int memfd_scan_all(const struct memfd_scan *scan);
+
+/* Has memfd_scan_all() find processes in all network namespaces. Context: one thread. */
+void memfd_scan_include_containers(bool containers);
+
+#define MEMFD_SCAN_OPTION(type, member) \
+	{ "containers", 0, NULL, \
+	  "also processes in other network namespaces, such as containers", \
+	  CMDLINE_FLAG(type, member) }
 
 #endif

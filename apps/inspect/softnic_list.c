@@ -9,6 +9,13 @@
 
 #define PROCESSES_MAX 1024
 
+static int compare_pids(const void *a, const void *b)
+{
+	const struct softnic_process *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
 int softnic_list_take(struct softnic_list *list)
 {
 	int rc;
@@ -16,9 +23,11 @@ int softnic_list_take(struct softnic_list *list)
 	*list = (struct softnic_list){ .process = calloc(PROCESSES_MAX, sizeof(*list->process)) };
 	if (!list->process)
 		return -ENOMEM;
-	rc = softnic_stat(list->process, PROCESSES_MAX, &list->count);
+	rc = softnic_stat_answers(list->process, PROCESSES_MAX, &list->count, &list->silent);
 	if (rc)
 		softnic_list_free(list);
+	else
+		qsort(list->process, list->count, sizeof(*list->process), compare_pids);
 	for (size_t i = 0; i < list->count; i++)
 		pid_clean_comm(list->process[i].comm);
 	return rc;

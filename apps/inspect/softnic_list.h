@@ -9,10 +9,11 @@
  * struct softnic_list - processes found; all zero: empty
  * @process: the processes; softnic_list_free() frees them. Their names are printable
  * @count: number of processes
+ * @silent: number of processes that do not answer, such as stopped ones
  */
 struct softnic_list {
 	struct softnic_process *process;
-	size_t count;
+	size_t count, silent;
 };
 
 /* Return: 0; -ENOMEM; errors of socket(2). A failure leaves an empty list. */

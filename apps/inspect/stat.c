@@ -8,6 +8,7 @@
 
 #include "apps/common/pid.h"
 #include "apps/inspect/cache_pressure.h"
+#include "apps/inspect/memfd_scan.h"
 #include "apps/inspect/session_print.h"
 #include "apps/inspect/softnic_list.h"
 #include "apps/common/size.h"
@@ -33,7 +34,7 @@ static const char usage[] =
 struct stat_options {
 	const char *cmd, *donor, *device, *key;
 	pid_t pid; /* or 0 */
-	bool json;
+	bool json, containers;
 	double watch_s; /* 0: once */
 	uint64_t entries; /* size of a NIC's translation cache; 0: as the session was configured */
 };
@@ -127,9 +128,12 @@ static void print_peers_json(struct json *json, const struct softnic_process *pr
 
 static void print_all(const struct softnic_list *softnic, const struct session_list *find)
 {
-	if (!softnic->count && !find->count)
+	if (!softnic->count && !softnic->silent && !find->count)
 		puts("no process of yours has softnic or a session open");
 	print_processes(softnic);
+	if (softnic->silent)
+		printf("%zu more with softnic open: stopped, or without an answer\n",
+		       softnic->silent);
 	print_peers(softnic);
 	if (softnic->count && find->count)
 		putchar('\n');
@@ -143,6 +147,7 @@ static void print_all_json(const struct softnic_list *softnic, const struct sess
 
 	json_begin(&json, stdout);
 	json_string(&json, "device", "softnic0");
+	json_uint(&json, "silent_processes", softnic->silent);
 	json_open_array(&json, "processes");
 	for (size_t i = 0; i < softnic->count; i++) {
 		const struct softnic_process *process = &softnic->process[i];
@@ -311,6 +316,7 @@ static const struct cmdline_option stat_options[] = {
 	  "default: as the session was configured",
 	  CMDLINE_PARSE(parse_nic,
 			"a profile of weir lab, such as connectx-5, or a number of pages") },
+	MEMFD_SCAN_OPTION(struct stat_options, containers),
 	CLIENT_KEY_OPTION(struct stat_options, key),
 	CLIENT_ENCRYPT_OPTION,
 	DEVICE_OPTION(struct stat_options, device),
@@ -331,6 +337,7 @@ int cmd_stat(int argc, char **argv)
 
 	if (status != CMDLINE_PARSED)
 		return status;
+	memfd_scan_include_containers(options.containers);
 	options.donor = argv[optind];
 	if (options.donor && !pid_parse(options.donor, &options.pid))
 		return visit_donor(&options);

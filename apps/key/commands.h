@@ -7,6 +7,9 @@
 int key_add(const char *cmd, int argc, char **argv);
 int key_rotate(const char *cmd, int argc, char **argv);
 int key_revoke(const char *cmd, int argc, char **argv);
+/* Makes the file of an identity if it is missing. Return: 0, with its public key; EXIT_FAILED. */
+int key_identity_get(const char *cmd, const char *path, unsigned char public[32]);
+int key_identity(const char *cmd, int argc, char **argv);
 int key_show(const char *cmd, int argc, char **argv);
 
 #endif

@@ -16,6 +16,7 @@ static const char help[] =
 	"  rotate KEYS NAME FILE  adds a new key for NAME; the one from before stays valid\n"
 	"  revoke KEYS NAME       removes the keys of NAME; their sessions end\n"
 	"  list KEYS              shows the list without its secrets\n"
+	"  identity FILE          makes a donor's identity, and prints its public key\n"
 	"Copy FILE to the clients by a channel you trust; pass it with --key FILE. A donor has\n"
 	"fixed keys with --key FILE, or a list that may change with --keys KEYS.\n"
 	"See 'weir key COMMAND --help'.\n";
@@ -44,7 +45,8 @@ static int key_new(const char *cmd, int argc, char **argv)
 
 static const struct subcommand commands[] = {
 	{ "new", NULL, key_new },	{ "add", NULL, key_add },   { "rotate", NULL, key_rotate },
-	{ "revoke", NULL, key_revoke }, { "list", NULL, key_show }, { NULL },
+	{ "revoke", NULL, key_revoke }, { "list", NULL, key_show },
+	{ "identity", NULL, key_identity }, { NULL },
 };
 
 int cmd_key(int argc, char **argv)

@@ -41,7 +41,7 @@ static void format_id(const struct key_entry *entry, char id[static 17])
 	sodium_memzero(&key, sizeof(key));
 }
 
-static void print_json(const struct key_list *list)
+static int print_json(const struct key_list *list)
 {
 	char rights[KEY_LIST_RIGHTS], id[17];
 	struct json json;
@@ -64,15 +64,19 @@ static void print_json(const struct key_list *list)
 	}
 	json_close(&json);
 	json_end(&json);
+	return EXIT_OK;
 }
 
-static void print_table(const struct key_list *list)
+static int print_table(const struct key_list *list)
 {
 	static const char *const heads[] = { "name", "tenant", "state", "rights", "quota", "id" };
+	enum { TENANT = 1, STATE, RIGHTS };
 	char rights[KEY_LIST_RIGHTS], id[17];
 	struct text_table table;
 
 	table_init(&table, sizeof(heads) / sizeof(heads[0]));
+	for (unsigned int i = TENANT; i <= RIGHTS; i++)
+		table_align_left(&table, i);
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		table_add(&table, "%s", heads[i]);
 	for (unsigned int i = 0; i < list->nr; i++) {
@@ -89,23 +93,27 @@ static void print_table(const struct key_list *list)
 	}
 	table_print(&table, stdout);
 	table_fini(&table);
+	return EXIT_OK;
 }
 
 int key_show(const char *cmd, int argc, char **argv)
 {
 	struct key_show show = { .json = false };
 	int status = cmdline_parse(&show_line, argc, argv, &show);
-	static struct key_list list;
+	struct key_list *list;
 	struct weir_error error;
 
 	if (status != CMDLINE_PARSED)
 		return status;
-	if (key_list_read(argv[optind], &list, &error))
-		return failure(cmd, "%s", error.text);
-	if (show.json)
-		print_json(&list);
+	list = key_list_new();
+	if (!list)
+		return failure(cmd, "out of memory");
+	if (key_list_read_as_keeper(argv[optind], list, &error))
+		status = failure(cmd, "%s", error.text);
+	else if (show.json)
+		status = print_json(list);
 	else
-		print_table(&list);
-	key_list_wipe(&list);
-	return EXIT_OK;
+		status = print_table(list);
+	key_list_free(list);
+	return status;
 }

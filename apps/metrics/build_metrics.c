@@ -16,6 +16,6 @@ void build_metrics_collect(struct exposition *x)
 {
 	struct metric_row row = { .values = "" };
 
-	metric_label(&row, "version", "%s", WEIR_VERSION);
+	metric_label_add(&row, "version", "%s", WEIR_VERSION);
 	exposition_group(x, &build_metrics, &row, 1);
 }

@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 extern const struct metric_group build_metrics, session_metrics, request_metrics,
-	softnic_metrics, softnic_peer_metrics, share_metrics, pool_metrics, pool_group_metrics,
-	pool_donor_metrics;
+	softnic_metrics, softnic_host_metrics, softnic_peer_metrics, share_metrics, pool_metrics,
+	blk_metrics, host_donor_metrics, pool_group_metrics, pool_donor_metrics, span_metrics;
 
 /*
  * Each writes its group. @pid: only this process; 0: all processes of this user, or of all users
@@ -27,6 +27,15 @@ int softnic_metrics_collect(struct exposition *x, pid_t pid);
  */
 int share_metrics_collect(struct exposition *x, const char *socket);
 
+/* Writes the donors whose page this user may read. Return: 0; errors of donor_list_add(). */
+int host_donor_metrics_collect(struct exposition *x);
+
+/*
+ * Writes the block devices of this host; none without the module. Return: 0; -ENOMEM; errors of
+ * netlink.
+ */
+int blk_metrics_collect(struct exposition *x);
+
 struct weir_pool_client;
 
 /*
@@ -34,6 +43,9 @@ struct weir_pool_client;
  * -ENOMEM.
  */
 int pool_metrics_collect(struct exposition *x, const char *pool, struct weir_pool_client *client);
+
+/* Writes this process's counts of spans; without a collector nothing. */
+void span_metrics_collect(struct exposition *x);
 
 /* Writes the version of this command. */
 void build_metrics_collect(struct exposition *x);

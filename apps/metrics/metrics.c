@@ -3,6 +3,8 @@
 #include "apps/common/cmd.h"
 #include "apps/common/cmdline.h"
 #include "apps/common/notify.h"
+#include "apps/inspect/memfd_scan.h"
+#include "apps/log/log.h"
 #include "apps/metrics/host_metrics.h"
 #include "apps/metrics/metrics_server.h"
 #include "apps/mount/mount_metrics.h"
@@ -29,18 +31,21 @@ static const char notes[] =
 struct metrics_command {
 	const char *socket, *pool;
 	struct weir_pool_client *client; /* of the pool, or NULL */
-	struct metrics_options serve;
-	bool openmetrics, describe;
+	struct http_options serve;
+	bool openmetrics, describe, containers;
+	enum log_format log;
 };
 
 static const struct cmdline_option metrics_options[] = {
 	METRICS_OPTIONS_CALLED("listen", "tls", struct metrics_command, serve),
 	{ "openmetrics", 'o', NULL, "print in the format OpenMetrics, not in Prometheus's",
 	  CMDLINE_FLAG(struct metrics_command, openmetrics) },
+	LOG_OPTION(struct metrics_command, log),
 	{ "describe", 0, NULL, "print a page of all metrics, in Markdown",
 	  CMDLINE_FLAG(struct metrics_command, describe) },
+	MEMFD_SCAN_OPTION(struct metrics_command, containers),
 	{ "pool", 0, "POOL", "also those of this pool; see 'weir pool --help'",
-	  CMDLINE_TEXT(struct metrics_command, pool) },
+	  CMDLINE_TEXT(struct metrics_command, pool), .is_usable = usable_pool },
 	{ "socket", 's', "PATH",
 	  "of weir share; default $WEIR_SHARE, or else\n" WEIR_MUX_IPC_SOCKET,
 	  CMDLINE_TEXT(struct metrics_command, socket) },
@@ -60,9 +65,10 @@ static const char page_head[] =
 	"# Metrics\n\n"
 	"`weir metrics --describe` prints this page. `weir serve`, `weir mount` and `weir share`\n"
 	"serve their metrics with `--metrics WHERE`. `weir metrics` shows the groups *All\n"
-	"commands*, *Sessions*, *Requests of a session*, *softnic*, *Peers of softnic* and\n"
-	"*Tenants of weir share* for all processes of the host, and with `--pool` those of a\n"
-	"pool. [How to watch weir](../how-to/watch.md) has a configuration of Prometheus.\n\n"
+	"commands*, *Sessions*, *Requests of a session*, *softnic*, *softnic of the host*, *Peers\n"
+	"of softnic*, *Tenants of weir share*, *Donors of the host* and *Block devices* for the\n"
+	"whole host, and with `--pool` those of a pool. [How to watch\n"
+	"weir](../how-to/watch.md) has a configuration of Prometheus.\n\n"
 	"A counter begins at 0 when its process, session or tenant begins.\n";
 
 static int describe(void)
@@ -71,8 +77,9 @@ static int describe(void)
 		&build_metrics,	      &donor_metrics, &donor_identity_metrics,
 		&file_server_metrics, &mount_metrics, &operation_metrics,
 		&session_metrics,     &request_metrics,	&share_metrics,
-		&softnic_metrics,     &softnic_peer_metrics, &pool_metrics,
-		&pool_group_metrics,  &pool_donor_metrics,
+		&blk_metrics,	      &host_donor_metrics,
+		&softnic_metrics,     &softnic_host_metrics, &softnic_peer_metrics, &pool_metrics,
+		&pool_group_metrics,  &pool_donor_metrics, &span_metrics,
 	};
 
 	fputs(page_head, stdout);
@@ -90,6 +97,10 @@ static int collect(struct exposition *x, const struct metrics_command *c)
 	first = first ? first : rc;
 	rc = softnic_metrics_collect(x, 0);
 	first = first ? first : rc;
+	rc = host_donor_metrics_collect(x);
+	first = first ? first : rc;
+	rc = blk_metrics_collect(x);
+	first = first ? first : rc;
 	rc = pool_metrics_collect(x, c->pool, c->client);
 	return first ? first : rc;
 }
@@ -105,7 +116,7 @@ static int print_once(const char *cmd, const struct metrics_command *c)
 	struct exposition x;
 	int rc;
 
-	exposition_begin(&x, stdout, c->openmetrics);
+	exposition_begin(&x, stdout, c->openmetrics ? EXPOSITION_OPENMETRICS : EXPOSITION_TEXT);
 	rc = collect(&x, c);
 	exposition_end(&x);
 	return rc ? failure(cmd, "cannot read all metrics: %s", weir_strerror(rc)) : EXIT_OK;
@@ -141,6 +152,8 @@ int cmd_metrics(int argc, char **argv)
 
 	if (status != CMDLINE_PARSED)
 		return status;
+	log_begin(argv[0], c.log);
+	memfd_scan_include_containers(c.containers);
 	if (c.describe)
 		return describe();
 	if (c.pool && weir_pool_client_open(c.pool, &c.client, &error))

@@ -1,34 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Serves metrics over HTTP at /metrics, by libmicrohttpd, in a thread of its own. Counters are read
+ * Serves metrics over HTTP at /metrics, in a thread of its own. Counters are read
  * when somebody asks, so a process that nobody asks pays nothing.
  */
 #ifndef WEIR_APPS_METRICS_METRICS_SERVER_H
 #define WEIR_APPS_METRICS_METRICS_SERVER_H
 
+#include "apps/http/http_server.h"
 #include "apps/metrics/exposition.h"
 
-/**
- * struct metrics_options - where a command serves metrics
- * @address: "[ADDR:]PORT" or "unix:PATH"; NULL: nowhere
- * @tls: a PEM file with certificate and key; NULL: plain HTTP
- */
-struct metrics_options {
-	const char *address, *tls;
-};
-
-/* The options of a command that serves metrics; @member is a struct metrics_options. */
+/* The options of a command that serves metrics; @member is a struct http_options. */
 #define METRICS_OPTIONS(type, member) METRICS_OPTIONS_CALLED("metrics", "metrics-tls", type, member)
 #define METRICS_OPTIONS_CALLED(address_option, tls_option, type, member)                 \
 	{ address_option, 0, "WHERE",                                                    \
 	  "serve metrics over HTTP at /metrics: [ADDR:]PORT or unix:PATH;\n"             \
 	  "default ADDR 127.0.0.1; port 0: any free port",                               \
-	  CMDLINE_TEXT(type, member.address) },                                          \
+	  HTTP_ADDRESS(type, member.address) },                                          \
 	{                                                                                \
 		tls_option, 0, "FILE",                                                   \
 			"certificate and key (PEM) for these metrics; required beyond\n" \
 			"loopback",                                                      \
-			CMDLINE_TEXT(type, member.tls)                                   \
+			HTTP_PEM(type, member.tls)                                       \
 	}
 
 struct metrics_server;
@@ -46,7 +38,7 @@ struct metrics_server;
  * Return: 0, or an exit status after a message.
  */
 int metrics_server_open(struct metrics_server **server, const char *cmd,
-			const struct metrics_options *options,
+			const struct http_options *options,
 			void (*collect)(struct exposition *x, void *arg), void *arg);
 
 /* After the return, @collect is not called any more. @server may be NULL. */

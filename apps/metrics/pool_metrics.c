@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/log/log.h"
 #include "apps/metrics/host_metrics.h"
 
 #include "apps/pool/pool.h"
@@ -7,8 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DONOR_STATES 4
+#define STATES_MAX 5
+
+_Static_assert(POOL_GROUP_STATES <= STATES_MAX && DONOR_STATES <= STATES_MAX, "a row a state");
+
 struct pool_values {
-	uint64_t is_up, memory_bytes, volumes, volume_bytes;
+	uint64_t is_up, memory_bytes, volumes, volume_bytes, syncing;
 };
 
 #define POOL(name, help, field)                                                            \
@@ -21,6 +27,8 @@ static const struct metric of_pool[] = {
 	POOL("memory_bytes", "bytes of the donors that are there", memory_bytes),
 	POOL("volumes", "volumes of the pool", volumes),
 	POOL("volume_bytes", "bytes of all volumes, without copies", volume_bytes),
+	POOL("syncing_members", "members of groups whose data are being rebuilt or will be",
+	     syncing),
 	{ NULL },
 };
 
@@ -37,8 +45,9 @@ static const struct metric of_groups[] = {
 
 const struct metric_group pool_group_metrics = {
 	.title = "Groups of a pool",
-	.labels = "`pool`; `state`: `whole`, `lean` (lacks a member), `lost` (its data), or "
-		  "`missing` (too few donors to make it)",
+	.labels = "`pool`; `state`: `whole`, `lean` (lacks a member), `away` (cannot be read or "
+		  "written until a donor is back), `lost` (its data), or `missing` (too few donors "
+		  "to make it)",
 	.metrics = of_groups,
 };
 
@@ -54,39 +63,35 @@ const struct metric_group pool_donor_metrics = {
 };
 
 /* One row for each state. */
-#define STATES 4
-
 static void write_states(struct exposition *x, const struct metric_group *group, const char *pool,
-			 const char *const *states, const uint64_t *counts)
+			 const char *const *states, const uint64_t *counts, size_t nr_states)
 {
-	struct metric_row rows[STATES] = { 0 };
+	struct metric_row rows[STATES_MAX] = { 0 };
 
-	for (int i = 0; i < STATES; i++) {
+	for (size_t i = 0; i < nr_states; i++) {
 		rows[i].values = &counts[i];
-		metric_label(&rows[i], "pool", "%s", pool);
-		metric_label(&rows[i], "state", "%s", states[i]);
+		metric_label_add(&rows[i], "pool", "%s", pool);
+		metric_label_add(&rows[i], "state", "%s", states[i]);
 	}
-	exposition_group(x, group, rows, STATES);
+	exposition_group(x, group, rows, nr_states);
 }
 
 static void write_groups(struct exposition *x, const char *pool, const struct weir_pool_map *map)
 {
-	static const char *const states[STATES] = { "whole", "lean", "lost", "missing" };
-	struct pool_group_counts is = pool_count_groups(map);
-	const uint64_t counts[STATES] = { is.whole, is.lean, is.lost, is.missing };
+	const struct pool_group_counts counts = pool_count_groups(map);
 
-	write_states(x, &pool_group_metrics, pool, states, counts);
+	write_states(x, &pool_group_metrics, pool, pool_group_states, counts.of, POOL_GROUP_STATES);
 }
 
 static void write_donors(struct exposition *x, const char *pool, const struct weir_pool_map *map)
 {
-	static const char *const states[STATES] = { "up", "draining", "failed", "gone" };
-	uint64_t counts[STATES] = { 0 };
+	static const char *const states[DONOR_STATES] = { "up", "draining", "failed", "gone" };
+	uint64_t counts[DONOR_STATES] = { 0 };
 
 	for (uint16_t i = 0; i < map->nr_donors; i++)
-		for (int state = 0; state < STATES; state++)
+		for (int state = 0; state < DONOR_STATES; state++)
 			counts[state] += !strcmp(pool_donor_state(map, i), states[state]);
-	write_states(x, &pool_donor_metrics, pool, states, counts);
+	write_states(x, &pool_donor_metrics, pool, states, counts, DONOR_STATES);
 }
 
 static void write_pool(struct exposition *x, const char *pool, const struct weir_pool_map *map)
@@ -100,7 +105,10 @@ static void write_pool(struct exposition *x, const char *pool, const struct weir
 	}
 	for (uint16_t i = 0; map && i < map->nr_volumes; i++)
 		values.volume_bytes += map->volume[i].bytes;
-	metric_label(&row, "pool", "%s", pool);
+	for (uint16_t i = 0; map && i < weir_pool_map_groups(map); i++)
+		if (map->group[i].version)
+			values.syncing += weir_pool_group_count(&map->group[i], WEIR_POOL_SYNCING);
+	metric_label_add(&row, "pool", "%s", pool);
 	exposition_group(x, &pool_metrics, &row, 1);
 }
 
@@ -115,6 +123,7 @@ int pool_metrics_collect(struct exposition *x, const char *pool, struct weir_poo
 	if (!map)
 		return -ENOMEM;
 	if (weir_pool_client_read(client, map, &why)) {
+		log_event(WEIR_LOG_WARNING, "pool unreachable pool=%s id=W404: %s", pool, why.text);
 		write_pool(x, pool, NULL);
 	} else {
 		write_pool(x, pool, map);

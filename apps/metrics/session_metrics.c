@@ -84,11 +84,11 @@ static void fill_row(const struct found_session *found, struct session_values *v
 {
 	stats_view_counters(&found->view, &values->counters, &values->window);
 	row->values = values;
-	metric_label(row, "pid", "%d", found->pid);
-	metric_label(row, "process", "%s", found->comm);
-	metric_label(row, "session", "%llu", (unsigned long long)found->inode);
-	metric_label(row, "device", "%s", found->view.device);
-	metric_label(row, "peer", "%s", found->view.peer);
+	metric_label_add(row, "pid", "%d", found->pid);
+	metric_label_add(row, "process", "%s", found->comm);
+	metric_label_add(row, "session", "%llu", (unsigned long long)found->inode);
+	metric_label_add(row, "device", "%s", found->view.device);
+	metric_label_add(row, "peer", "%s", found->view.peer);
 }
 
 static int write_requests(struct exposition *x, const struct session_list *find,
@@ -104,7 +104,7 @@ static int write_requests(struct exposition *x, const struct session_list *find,
 
 		rows[i] = sessions[i / WEIR_STATS_SHM_KINDS];
 		rows[i].values = &latencies[i];
-		metric_label(&rows[i], "operation", "%s", stats_view_kinds[kind]);
+		metric_label_add(&rows[i], "operation", "%s", stats_view_kinds[kind]);
 		stats_view_latency(&find->found[i / WEIR_STATS_SHM_KINDS].view, kind,
 				   &latencies[i]);
 	}

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 struct share_values {
-	uint64_t weight, connections, connections_max, memory_bytes;
+	uint64_t weight, rate_bytes_s, connections, connections_max, memory_bytes;
 	uint64_t bytes_sent, bytes_received, turns, waited_ns;
 };
 
@@ -19,6 +19,8 @@ struct share_values {
 
 static const struct metric metrics[] = {
 	VALUE("weight", METRIC_GAUGE, "weight of the tenant's party among all", weight),
+	VALUE("rate_limit_bytes", METRIC_GAUGE,
+	      "bytes a second that the tenant's party may send; 0: any number", rate_bytes_s),
 	VALUE("connections", METRIC_GAUGE, "connections that the tenant has open", connections),
 	VALUE("connections_limit", METRIC_GAUGE,
 	      "most connections that the tenant's party may have", connections_max),
@@ -46,6 +48,7 @@ static void fill_row(const struct weir_mux_ipc_tenant *is, struct share_values *
 {
 	*values = (struct share_values){
 		.weight = is->weight,
+		.rate_bytes_s = is->rate_bytes_s,
 		.connections = is->connections,
 		.connections_max = is->connections_max,
 		.memory_bytes = is->memory_bytes,
@@ -55,11 +58,11 @@ static void fill_row(const struct weir_mux_ipc_tenant *is, struct share_values *
 		.waited_ns = is->waited_ns,
 	};
 	row->values = values;
-	metric_label(row, "tenant", "%u", is->nr);
-	metric_label(row, "pid", "%u", is->pid);
-	metric_label(row, "process", "%s", is->name);
-	metric_label(row, "uid", "%u", is->uid);
-	metric_label(row, "cgroup", "%s", is->cgroup);
+	metric_label_add(row, "tenant", "%u", is->nr);
+	metric_label_add(row, "pid", "%u", is->pid);
+	metric_label_add(row, "process", "%s", is->name);
+	metric_label_add(row, "uid", "%u", is->uid);
+	metric_label_add(row, "cgroup", "%s", is->cgroup);
 }
 
 static int write_tenants(struct exposition *x, const struct share_snapshot *snapshot)

@@ -73,6 +73,18 @@ const struct metric_group softnic_metrics = {
 	.metrics = metrics,
 };
 
+static const struct metric of_host[] = {
+	{ "weir_softnic_silent_processes", METRIC_GAUGE,
+	  "processes with softnic open that are stopped or do not answer, of this user",
+	  offsetof(struct softnic_list, silent) },
+	{ NULL },
+};
+
+const struct metric_group softnic_host_metrics = {
+	.title = "softnic of the host",
+	.metrics = of_host,
+};
+
 static int collect_peers(struct exposition *x, const struct softnic_list *list, pid_t pid)
 {
 	struct metric_row *rows = calloc(list->count * SOFTNIC_PEERS_MAX + 1, sizeof(*rows));
@@ -83,9 +95,9 @@ static int collect_peers(struct exposition *x, const struct softnic_list *list, 
 
 		for (size_t k = 0; k < process->nr_peers && (!pid || process->pid == pid); k++) {
 			rows[nr].values = &process->peers[k].counters;
-			metric_label(&rows[nr], "pid", "%d", process->pid);
-			metric_label(&rows[nr], "process", "%s", process->comm);
-			metric_label(&rows[nr++], "peer", "%s",
+			metric_label_add(&rows[nr], "pid", "%d", process->pid);
+			metric_label_add(&rows[nr], "process", "%s", process->comm);
+			metric_label_add(&rows[nr++], "peer", "%s",
 				     softnic_list_peer(&process->peers[k]).text);
 		}
 	}
@@ -111,11 +123,14 @@ int softnic_metrics_collect(struct exposition *x, pid_t pid)
 		if (pid && process->pid != pid)
 			continue;
 		rows[nr].values = &process->counters;
-		metric_label(&rows[nr], "pid", "%d", process->pid);
-		metric_label(&rows[nr++], "process", "%s", process->comm);
+		metric_label_add(&rows[nr], "pid", "%d", process->pid);
+		metric_label_add(&rows[nr++], "process", "%s", process->comm);
 	}
 	if (rows)
 		exposition_group(x, &softnic_metrics, rows, nr);
+	if (!pid)
+		exposition_group(x, &softnic_host_metrics,
+				 &(struct metric_row){ .values = &list }, 1);
 	rc = rows ? collect_peers(x, &list, pid) : -ENOMEM;
 	free(rows);
 	softnic_list_free(&list);

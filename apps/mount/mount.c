@@ -16,13 +16,13 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <syslog.h>
 #include <unistd.h>
 
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
 #include "apps/common/cmdline.h"
 #include "apps/common/device.h"
+#include "apps/sandbox/sandbox.h"
 #include "apps/services.h"
 #include "apps/mount/unmount_watchdog.h"
 #include "apps/mount/mountpoint.h"
@@ -60,6 +60,14 @@ static const struct cmdline_option mount_options[] = {
 	CLIENT_KEY_OPTION(struct mount_options, key_path),
 	CLIENT_WINDOW_OPTIONS(0),
 	CLIENT_ENCRYPT_OPTION,
+	{ "seal", 0, "FILE", "encrypt files here, by a key that the donor does not have",
+	  CMDLINE_TEXT(struct mount_options, seal_path) },
+	{ "seal-state", 0, "FILE",
+	  "with --seal: remember here what was seen of the files, so that\n"
+	  "the next mount notices old blocks, too",
+	  CMDLINE_TEXT(struct mount_options, seal_state_path) },
+	SANDBOX_OPTION(struct mount_options, no_sandbox),
+	LOG_OPTION(struct mount_options, log),
 	METRICS_OPTIONS(struct mount_options, metrics),
 	DEVICE_OPTION(struct mount_options, device),
 	{ NULL },
@@ -107,13 +115,12 @@ static int check_fuse(const char *cmd)
 }
 
 /* In the child: releases the terminal and notifies the parent. */
-static void go_to_background(struct mount *m, int ready)
+static void go_to_background(int ready)
 {
 	int null = open("/dev/null", O_RDWR);
 	char yes = 0;
 
-	openlog("weir-mount", LOG_PID, LOG_DAEMON);
-	m->background = true;
+	log_to_syslog();
 	(void)!chdir("/");
 	(void)!write(ready, &yes, 1);
 	close(ready);
@@ -130,10 +137,11 @@ static void serve_mount(struct mount *m, int ready)
 	const struct mount_options *o = m->options;
 
 	if (ready >= 0)
-		go_to_background(m, ready);
+		go_to_background(ready);
 	else
-		fprintf(stderr, "%s: %s is mounted on %s; Ctrl-C unmounts it\n", o->cmd, o->donor,
-			o->mountpoint);
+		cmd_say(o->cmd, "%s is mounted on %s; Ctrl-C unmounts it", o->donor, o->mountpoint);
+	if (!o->no_sandbox)
+		m->in_sandbox = sandbox_enter(o->cmd);
 	mount_wait(m);
 	mount_close(m);
 }
@@ -152,7 +160,7 @@ static int serve(const struct mount_options *options, int ready)
 	status = mount_open(&mount, options);
 	if (!status)
 		serve_mount(&mount, ready);
-	unmount_watchdog_stop(&watchdog);
+	unmount_watchdog_stop(&watchdog, mount.is_left);
 	return status;
 }
 
@@ -189,6 +197,31 @@ static int serve_in_background(const struct mount_options *options)
 	return serve(options, ready[1]);
 }
 
+/* @path: receives the absolute path of --seal-state, for a process that works in / */
+static int place_state(struct mount_options *o, char path[PATH_MAX])
+{
+	const char *file = o->seal_state_path;
+	size_t length = strlen(o->mountpoint);
+	char folder[PATH_MAX];
+
+	if (!file)
+		return EXIT_OK;
+	if (!o->seal_path)
+		return usage_error(o->cmd, "--seal-state needs --seal");
+	if (file[0] != '/' && !getcwd(folder, sizeof(folder)))
+		return failure(o->cmd, "--seal-state: %s", strerror(errno));
+	if (snprintf(path, PATH_MAX, "%s%s%s", file[0] == '/' ? "" : folder,
+		     file[0] == '/' ? "" : "/", file) >= PATH_MAX)
+		return failure(o->cmd, "--seal-state: %s", strerror(ENAMETOOLONG));
+	if (!strncmp(path, o->mountpoint, length) && path[length] == '/')
+		return failure(o->cmd,
+			       "--seal-state %s: the donor would have it: keep it outside of the "
+			       "mount",
+			       file);
+	o->seal_state_path = path;
+	return EXIT_OK;
+}
+
 int cmd_mount(int argc, char **argv)
 {
 	struct mount_options options = {
@@ -197,11 +230,12 @@ int cmd_mount(int argc, char **argv)
 		.timeout = TIMEOUT_DEFAULT,
 		.allow_other = geteuid() == 0,
 	};
-	char mountpoint[PATH_MAX];
+	char mountpoint[PATH_MAX], state[PATH_MAX];
 	int status = cmdline_parse(&mount_line, argc, argv, &options);
 
 	if (status != CMDLINE_PARSED)
 		return status;
+	log_begin(argv[0], options.log);
 	options.donor = argv[optind];
 	options.mountpoint = argv[optind + 1];
 	options.hard |= link_is_pool(options.donor);
@@ -213,5 +247,8 @@ int cmd_mount(int argc, char **argv)
 	if (status)
 		return status;
 	options.mountpoint = mountpoint;
+	status = place_state(&options, state);
+	if (status)
+		return status;
 	return options.foreground ? serve(&options, -1) : serve_in_background(&options);
 }

@@ -9,7 +9,10 @@
  * receiving thread starts a transfer and goes on receiving.
  *
  * Locks: that of mount.inodes, of mount.names, of an inode, of the volume. No thread holds two of
- * these, and no thread calls the donor while holding one.
+ * these, and no thread calls the donor while holding one. Exceptions: local.c takes the locks of
+ * inodes, of mount.reserve and of mount.log, one after the other, within mount.names.lock; and
+ * writeback.c takes mount.log.lock within an inode's. See direct.h for direct.lock, which is taken
+ * before any of them.
  */
 #ifndef WEIR_APPS_MOUNT_MOUNT_H
 #define WEIR_APPS_MOUNT_MOUNT_H
@@ -22,13 +25,17 @@
 #include <stdint.h>
 #include <weir/weir.h>
 
+#include "apps/log/log.h"
 #include "apps/metrics/metrics_server.h"
+#include "apps/mount/direct/direct.h"
 #include "apps/mount/fuse/affinity.h"
 #include "apps/mount/deferred_work.h"
 #include "apps/mount/inode/inode.h"
 #include "apps/mount/inode/names.h"
 #include "apps/mount/fuse/loop.h"
 #include "apps/mount/fuse/operation_time.h"
+#include "apps/mount/donor/change_log.h"
+#include "apps/mount/donor/reserve.h"
 #include "apps/mount/donor/sharing.h"
 #include "apps/mount/donor/volume.h"
 #include "apps/mount/pool/link.h"
@@ -40,13 +47,17 @@ struct mount_options {
 	const char *mountpoint; /* absolute */
 	const char *device;
 	const char *key_path;
+	const char *seal_path; /* the key of sealed files, or NULL */
+	const char *seal_state_path; /* absolute: the state of the last mount, or NULL */
 	unsigned int threads;
 	unsigned int timeout; /* seconds per call or transfer; then EIO, unless @hard */
 	bool hard; /* wait for ever; after the timeout, a signal to the program ends the wait */
 	bool foreground;
 	bool read_only;
 	bool allow_other;
-	struct metrics_options metrics;
+	bool no_sandbox;
+	enum log_format log;
+	struct http_options metrics;
 };
 
 struct mount {
@@ -59,17 +70,24 @@ struct mount {
 	struct inodes inodes;
 	struct names names;
 	struct volume volume;
+	struct sealed_tree *sealed; /* NULL: the files are not sealed */
 	struct sharing share;
+	struct change_log log;
+	struct reserve reserve;
 	struct deferred_queue deferred;
 	struct loop loop;
 	struct affinity caller;
+	struct direct direct;
+	struct traffic traffic;
+	pthread_rwlock_t opening; /* read by opens, written by snapshots; before other locks */
 	struct operation_time operation_time;
 	struct metrics_server *metrics_server;
 	atomic_bool is_down; /* the donor is gone for good */
 	atomic_ulong changes; /* number of changes of names or attributes by this client */
 	atomic_uint in_flight; /* transfers, and calls without a waiter */
-	bool background; /* log to syslog */
 	bool greeted; /* FUSE_INIT has been answered */
+	bool in_sandbox; /* the watchdog unmounts, because this process may not */
+	bool is_left; /* still mounted, for the watchdog */
 };
 
 /**
@@ -84,12 +102,12 @@ struct mount {
 int mount_open(struct mount *m, const struct mount_options *options);
 /* Returns after an unmount or a signal. */
 void mount_wait(struct mount *m);
-/* Completes what is in flight, commits dirty inodes to the donor, and unmounts. */
+/* Completes what is in flight, commits dirty inodes to the donor, and unmounts or sets @is_left. */
 void mount_close(struct mount *m);
 
-/* To the terminal, or to the system's log in the background. */
-__attribute__((format(printf, 3, 4)))
-void mount_log(const struct mount *m, int priority, const char *format, ...);
+/* Writes to the log, within the rate of the whole mount. */
+void mount_log(enum weir_log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* No server knows a mount of a pool any more: operations fail from now on. */
 void mount_lost(struct mount *m);

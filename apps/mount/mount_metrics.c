@@ -58,8 +58,8 @@ static void write_mount(struct exposition *x, struct mount *m)
 	pthread_mutex_lock(&m->inodes.lock);
 	values.inodes = m->inodes.nr;
 	pthread_mutex_unlock(&m->inodes.lock);
-	metric_label(&row, "mountpoint", "%s", m->options->mountpoint);
-	metric_label(&row, "donor", "%s", m->options->donor);
+	metric_label_add(&row, "mountpoint", "%s", m->options->mountpoint);
+	metric_label_add(&row, "donor", "%s", m->options->donor);
 	exposition_group(x, &mount_metrics, &row, 1);
 }
 
@@ -74,8 +74,8 @@ static void write_operations(struct exposition *x, struct mount *m)
 	pthread_mutex_unlock(&m->operation_time.lock);
 	for (int i = 0; i < OPERATION_KINDS; i++) {
 		rows[i].values = &copies[i];
-		metric_label(&rows[i], "mountpoint", "%s", m->options->mountpoint);
-		metric_label(&rows[i], "operation", "%s", names[i]);
+		metric_label_add(&rows[i], "mountpoint", "%s", m->options->mountpoint);
+		metric_label_add(&rows[i], "operation", "%s", names[i]);
 	}
 	exposition_group(x, &operation_metrics, rows, OPERATION_KINDS);
 }
@@ -86,6 +86,7 @@ void mount_metrics_collect(struct exposition *x, void *arg)
 	struct mount *m = arg;
 
 	build_metrics_collect(x);
+	span_metrics_collect(x);
 	write_mount(x, m);
 	write_operations(x, m);
 	(void)session_metrics_collect(x, getpid());

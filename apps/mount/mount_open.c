@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <syslog.h>
 #include <unistd.h>
 
 #include "apps/common/client.h"
@@ -18,22 +17,23 @@
 #include "apps/mount/fuse/ops.h"
 #include "apps/mount/mountpoint.h"
 #include "apps/mount/fuse/privilege.h"
+#include "apps/mount/sealed/sealed.h"
+#include "lib/span/span.h"
 
 #define READ_AHEAD_KB "4096"
 #define OWED_MS 20 /* between attempts to send what is owed */
+#define KEEP_MS 500 /* between looks at reserved files */
 
-void mount_log(const struct mount *m, int priority, const char *format, ...)
+void mount_log(enum weir_log_level level, const char *format, ...)
 {
-	char text[1024];
+	static struct log_source source = { .name = "mount" };
+	char line[LOG_TEXT_MAX];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	if (m->background)
-		syslog(priority, "%s", text);
-	else
-		fprintf(stderr, "%s: %s\n", m->options->cmd, text);
+	log_limited(&source, level, line);
 }
 
 void mount_begin(struct mount *m)
@@ -67,19 +67,20 @@ static void on_down(void *arg, int status)
 	struct mount *m = arg;
 
 	atomic_store(&m->is_down, true);
-	mount_log(m, LOG_ERR,
-		  "the donor %s is gone (%s): every operation on %s fails with EIO from now on; "
-		  "unmount it with: umount %s",
-		  m->options->donor, weir_strerror(status), m->options->mountpoint,
+	mount_log(WEIR_LOG_ERROR,
+		  "no donor donor=%s mountpoint=%s id=W501: the donor %s (%s): every operation "
+		  "fails with EIO from now on; unmount it with: umount %s",
+		  m->options->donor, m->options->mountpoint,
+		  status == -ENOTCONN ? "has closed" : "is lost", weir_strerror(status),
 		  m->options->mountpoint);
 }
 
 void mount_lost(struct mount *m)
 {
 	atomic_store(&m->is_down, true);
-	mount_log(m, LOG_ERR,
-		  "%s is lost: every operation on %s fails with EIO from now on; unmount it with: "
-		  "umount %s",
+	mount_log(WEIR_LOG_ERROR,
+		  "no volume volume=%s mountpoint=%s id=W502: the volume is lost: every operation "
+		  "fails with EIO from now on; unmount it with: umount %s",
 		  m->options->donor, m->options->mountpoint, m->options->mountpoint);
 }
 
@@ -152,6 +153,9 @@ static int join_donor(struct mount *m)
 	if (rc)
 		return failure(cmd, "cannot mount the file system of donor %s: %s",
 			       m->options->donor, strerror(-rc));
+	rc = sealed_join(m, &mounted);
+	if (rc)
+		return rc;
 	volume_init(&m->volume, mounted.chunk_bytes);
 	if (!inode_add(m, &mounted.root, q.phase))
 		return failure(cmd, "out of memory");
@@ -206,15 +210,36 @@ static void widen_read_ahead(const struct mount *m)
 	close(fd);
 }
 
+/* A stream of opens must not keep a snapshot out. */
+static void opening_init(pthread_rwlock_t *opening)
+{
+	pthread_rwlockattr_t attr;
+
+	pthread_rwlockattr_init(&attr);
+#ifdef __GLIBC__
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+#endif
+	pthread_rwlock_init(opening, &attr);
+	pthread_rwlockattr_destroy(&attr);
+}
+
 int mount_open(struct mount *m, const struct mount_options *options)
 {
+	struct weir_error warning;
 	int status;
 
 	m->options = options;
 	if (options->metrics.address)
 		operation_time_init(&m->operation_time);
+	direct_init(&m->direct);
+	reserve_init(&m->reserve);
+	opening_init(&m->opening);
+	traffic_init(&m->traffic);
+	(void)weir_span_open(&warning); /* without memory there are none */
+	if (*warning.text)
+		cmd_say(options->cmd, "%s", warning.text);
 	if (inodes_init(&m->inodes) || names_init(&m->names) || deferred_queue_init(&m->deferred) ||
-	    sharing_init(&m->share))
+	    sharing_init(&m->share) || change_log_init(&m->log))
 		return failure(options->cmd, "out of memory or descriptors");
 	status = link_is_pool(options->donor) ? open_link(m) : open_session(m);
 	if (!status)
@@ -251,22 +276,26 @@ void mount_block_signals(void)
 void mount_wait(struct mount *m)
 {
 	sigset_t set;
-	struct pollfd fds[3] = {
+	struct pollfd fds[4] = {
+		{ .events = POLLIN },
 		{ .fd = m->deferred.fd, .events = POLLIN },
 		{ .fd = m->share.fd, .events = POLLIN },
+		{ .fd = m->log.fd, .events = POLLIN },
 	};
-	bool owes = false;
+	bool owes = false, keeps = false;
 
 	ending_signals(&set);
-	fds[2] = (struct pollfd){ .fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN };
-	while (!fds[2].revents && atomic_load(&m->loop.running) >= atomic_load(&m->loop.threads)) {
-		if (poll(fds, 3, owes ? OWED_MS : -1) < 0)
+	fds[0].fd = signalfd(-1, &set, SFD_CLOEXEC);
+	while (!fds[0].revents && atomic_load(&m->loop.running) >= atomic_load(&m->loop.threads)) {
+		if (poll(fds, 4, owes ? OWED_MS : keeps ? KEEP_MS : -1) < 0)
 			continue;
 		deferred_queue_run(&m->deferred);
-		sharing_answer(m);
 		owes = inodes_pay(m);
+		change_log_run(m);
+		sharing_answer(m);
+		keeps = reserve_give_back(m, false);
 	}
-	close(fds[2].fd);
+	close(fds[0].fd);
 }
 
 /*
@@ -279,9 +308,21 @@ static void drain_in_flight(struct mount *m)
 
 	deferred_queue_run(&m->deferred);
 	while (atomic_load(&m->in_flight)) {
+		change_log_run(m);
 		poll(&fd, 1, 100);
 		deferred_queue_run(&m->deferred);
 	}
+}
+
+/* The kernel reports an error on the descriptor once the file system is unmounted. */
+static void leave_mountpoint(struct mount *m)
+{
+	struct pollfd fd = { .fd = fuse_session_fd(m->fuse) };
+
+	if (!m->in_sandbox)
+		fuse_session_unmount(m->fuse);
+	else
+		m->is_left = poll(&fd, 1, 0) != 1 || !(fd.revents & POLLERR);
 }
 
 void mount_close(struct mount *m)
@@ -289,27 +330,35 @@ void mount_close(struct mount *m)
 	metrics_server_close(m->metrics_server);
 	if (m->fuse)
 		loop_stop(m);
+	direct_stop(m);
 	if (m->is_pool)
 		link_stop(&m->link);
 	if (m->session || m->is_pool) {
 		drain_in_flight(m);
+		direct_close(m);
 		inodes_commit(m);
+		(void)change_log_settle(m, NULL);
 		volume_fini(&m->volume);
 	}
 	if (m->is_pool)
 		link_close(&m->link);
 	if (m->session || m->is_pool)
 		loop_close(m);
+	sealed_leave(m);
 	if (m->session)
 		weir_session_close(m->session);
 	if (m->fuse) {
-		fuse_session_unmount(m->fuse);
+		leave_mountpoint(m);
 		fuse_session_destroy(m->fuse);
 		affinity_fini(&m->caller);
 	}
 	weir_key_free(m->key);
 	sharing_fini(&m->share);
+	change_log_fini(&m->log);
+	reserve_fini(&m->reserve);
+	pthread_rwlock_destroy(&m->opening);
 	deferred_queue_fini(&m->deferred);
 	inodes_fini(&m->inodes);
 	names_fini(&m->names);
+	weir_span_close();
 }

@@ -56,11 +56,12 @@ int unmount_watchdog_start(struct unmount_watchdog *watchdog, const char *mountp
 	return 0;
 }
 
-void unmount_watchdog_stop(struct unmount_watchdog *watchdog)
+void unmount_watchdog_stop(struct unmount_watchdog *watchdog, bool is_mounted)
 {
 	char dismissed = 0;
 
-	(void)!write(watchdog->fd, &dismissed, 1);
+	if (!is_mounted)
+		(void)!write(watchdog->fd, &dismissed, 1);
 	close(watchdog->fd);
 	waitpid(watchdog->pid, NULL, 0);
 }

@@ -36,6 +36,14 @@ const char *const perf_unload_names[] = { "",	       "off",	   "always", "hints"
 					  "frequency", "measured", NULL };
 #define MR_USER (WEIR_MR_DYN + 1)
 
+static bool parse_beside(const char *text, void *options)
+{
+	struct perf_options *o = options;
+
+	o->has_beside = true;
+	return client_class_of(text, &o->beside);
+}
+
 /* Options of the load, then those of the sessions. */
 static const struct cmdline_option perf_options[] = {
 	{ "op", 'o', "OP", "read, write or mix (half of each); default write",
@@ -83,6 +91,10 @@ static const struct cmdline_option perf_options[] = {
 	  "polls completion queues shared by all sessions",
 	  CMDLINE_CHOICE(struct perf_options, session.polling, perf_polling_names) },
 	CLIENT_WINDOW_OPTIONS('w'),
+	{ "beside", 0, "CLASS[:WEIGHT]",
+	  "meanwhile, another session of this class writes to the first\n"
+	  "DONOR: 16 requests of 1M at a time, which are not reported",
+	  CMDLINE_PARSE(parse_beside, CLIENT_CLASS_EXPECTED) },
 	{ "unload", 0, "HOW",
 	  "small writes by the donor's CPU: off (default), always, hints,\n"
 	  "frequency or measured",

@@ -18,6 +18,7 @@ enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
  * @cmd: argv[0], for messages
  * @session, @tuning: options of the sessions
  * @window: the arguments of --window and --window-wrs, for the report
+ * @has_beside, @beside: --beside, and its class
  * @user_mr: all buffers are registered once, at start
  * @seconds: 0: no limit; while parsing, -1: the default
  * @ops: requests in total; 0: no limit
@@ -38,7 +39,8 @@ struct perf_options {
 	struct client_window_names window;
 	struct weir_session_options session;
 	struct weir_session_tuning tuning;
-	bool user_mr, json, verify;
+	struct client_class beside;
+	bool user_mr, json, verify, has_beside;
 	enum perf_op op;
 	enum pattern pattern;
 	unsigned int threads, depth, batch, cluster, gap_us;

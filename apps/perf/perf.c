@@ -41,6 +41,8 @@ static int measure(const struct perf_options *o, const struct page_trace *trace,
 		stop_on_signals();
 		status = run_measure(*run, result);
 	}
+	if (run_end(*run) && !status)
+		status = EXIT_FAILED;
 	if (!status)
 		status = report(o, result);
 	free(result);

@@ -17,7 +17,7 @@
 #define TOP 50
 #define WIDTH 640
 #define HEIGHT 260
-#define LABEL 55 /* room for a number on the time axis */
+#define LABEL 70 /* room for a number on the time axis */
 
 /* The range of powers of two shown. */
 struct axis {

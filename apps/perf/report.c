@@ -115,12 +115,16 @@ void report_text(const struct perf_options *o, const struct perf_result *r)
 		printf(" and %u more", o->nr_donors - 1);
 	printf(" over %s: %s\n", r->after.device, title);
 	printf("preset %s: batching %s, memory %s, polling %s, window %s and %s work requests, "
-	       "%u channel%s\n\n",
+	       "class %s, %u channel%s\n\n",
 	       perf_preset_names[r->after.preset], perf_batching_names[r->after.batching],
 	       mr_name(o, r), polling_name(r), o->window.bytes,
-	       o->window.wrs, r->after.channels,
+	       o->window.wrs, client_class_names[o->tuning.class_nr], r->after.channels,
 	       r->after.channels == 1 ? "" : "s");
 	print_costs(r);
+	if (o->has_beside)
+		printf("beside         %12s  /s, of class %s\n",
+		       size_format((uint64_t)((double)r->beside_bytes / r->seconds)).text,
+		       client_class_names[o->beside.class_nr]);
 	printf("\nlatency, us: p50 %.1f, p90 %.1f, p99 %.1f, p99.9 %.1f, max %.1f; from\n",
 	       us(weir_histogram_at(h, 500000)), us(weir_histogram_at(h, 900000)),
 	       us(weir_histogram_at(h, 990000)), us(weir_histogram_at(h, 999000)), us(h->max));
@@ -153,6 +157,9 @@ static void json_settings(struct json *json, const struct perf_options *o,
 	json_string(json, "polling", polling_name(r));
 	json_string(json, "window", o->window.bytes);
 	json_string(json, "window_wrs", o->window.wrs);
+	json_string(json, "class", client_class_names[o->tuning.class_nr]);
+	if (o->has_beside)
+		json_string(json, "beside", client_class_names[o->beside.class_nr]);
 	json_string(json, "unload", unload_name(o));
 	json_uint(json, "channels", r->after.channels);
 	if (o->pattern == PATTERN_STRIDED)
@@ -186,6 +193,9 @@ void report_json(const struct perf_options *o, const struct perf_result *r)
 	json_double(&json, "seconds", r->seconds);
 	json_double(&json, "ops_per_second", (double)r->ops / r->seconds);
 	json_double(&json, "bytes_per_second", (double)r->bytes / r->seconds);
+	if (o->has_beside)
+		json_double(&json, "beside_bytes_per_second",
+			    (double)r->beside_bytes / r->seconds);
 	json_uint(&json, "work_requests", COUNTED(r, work_requests));
 	json_uint(&json, "doorbells", COUNTED(r, doorbells));
 	json_uint(&json, "completions", COUNTED(r, completions));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/run.h"
+#include "apps/perf/beside.h"
 #include "apps/common/cmd.h"
 #include "apps/perf/worker.h"
 #include "apps/common/size.h"
@@ -26,6 +27,7 @@ struct perf_run {
 	unsigned char *buffers;
 	size_t buffers_bytes;
 	struct verify verify;
+	struct beside *beside;
 };
 
 /* Resources used by the process so far. */
@@ -144,10 +146,12 @@ static int run_workers(struct perf_run *run, struct perf_result *result)
 	}
 	targets_info(o, run->load.targets, &result->before);
 	before = usage_now();
+	result->beside_bytes = beside_bytes(run->beside);
 	load_start(&run->load);
 	watch_progress(run);
 	load_stop(&run->load);
 	join_workers(run, started);
+	result->beside_bytes = beside_bytes(run->beside) - result->beside_bytes;
 	after = usage_now();
 	targets_info(o, run->load.targets, &result->after);
 	result->cpu_seconds = after.cpu_seconds - before.cpu_seconds;
@@ -220,7 +224,9 @@ int run_measure(struct perf_run *run, struct perf_result *result)
 	int status;
 
 	*result = (struct perf_result){ 0 };
-	status = run_workers(run, result);
+	status = beside_start(o, &run->beside);
+	if (!status)
+		status = run_workers(run, result);
 	if (status)
 		return status;
 	sum_up(run, result);
@@ -322,6 +328,15 @@ int run_create(const struct perf_options *o, const struct page_trace *trace,
 		status = targets_touch(o, targets);
 	if (!status)
 		status = make_verify(r);
+	return status;
+}
+
+int run_end(struct perf_run *run)
+{
+	int status = run ? beside_stop(run->load.options, run->beside) : 0;
+
+	if (run)
+		run->beside = NULL;
 	return status;
 }
 

@@ -14,12 +14,13 @@
  * @ops: completed requests
  * @bytes: bytes moved
  * @seconds: from the first submission to the last completion
+ * @beside_bytes: written by --beside meanwhile
  * @cpu_seconds, @context_switches: of the whole process during the measurement
  * @before, @after: summed counters of all sessions
  * @latency: of all requests
  */
 struct perf_result {
-	uint64_t ops, bytes;
+	uint64_t ops, bytes, beside_bytes;
 	double seconds, cpu_seconds;
 	uint64_t context_switches;
 	struct weir_session_info before, after;
@@ -47,6 +48,12 @@ int run_create(const struct perf_options *options, const struct page_trace *trac
  * Return: 0, or an exit status after a message.
  */
 int run_measure(struct perf_run *run, struct perf_result *result);
+
+/*
+ * Ends the bulk beside, and its session. NULL is allowed. Return: 0, or an exit status after a
+ * message.
+ */
+int run_end(struct perf_run *run);
 
 /* The sessions must be closed, so that no completion is outstanding. NULL is allowed. */
 void run_destroy(struct perf_run *run);

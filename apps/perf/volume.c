@@ -55,6 +55,7 @@ static const struct cmdline_option volume_options[] = {
 	  .expected = "more than 0, to 86400" },
 	{ "seed", 0, "N", "of the random order; default 1",
 	  CMDLINE_U64(struct volume_perf_options, seed, 0, UINT64_MAX) },
+	CLIENT_WINDOW_OPTIONS('w'),
 	CMDLINE_JSON(struct volume_perf_options, json),
 	CLIENT_KEY_OPTION(struct volume_perf_options, key),
 	DEVICE_OPTION(struct volume_perf_options, device),
@@ -193,14 +194,20 @@ static int run_requests(struct volume_run *run)
 static int open_volume(struct volume_run *run, const char *device, const char *name,
 		       struct weir_key **key)
 {
-	struct weir_volume_options wanted = { .size = sizeof(wanted), .device = device,
-					      .volume = name };
+	struct weir_session_tuning tuning = { .size = sizeof(tuning) };
+	struct weir_volume_options wanted = {
+		.size = sizeof(wanted),
+		.device = device,
+		.volume = name,
+		.tuning = &tuning,
+	};
 	struct weir_error error;
 
 	if (run->o.key && weir_key_load(run->o.key, key, &error))
 		return failure(run->cmd, "%s", error.text);
 	wanted.key = *key;
 	wanted.encryption = client_encryption();
+	client_window(&tuning);
 	if (weir_volume_open(&wanted, &run->volume, &error))
 		return failure(run->cmd, "%s", error.text);
 	weir_volume_info(run->volume, &run->info, sizeof(run->info));
@@ -241,20 +248,28 @@ static void print_json(struct volume_run *run, double seconds)
 	json_uint(&json, "depth", run->o.depth);
 	json_uint(&json, "volume_bytes", run->info.bytes);
 	json_uint(&json, "copies", run->info.copies);
+	json_uint(&json, "data", run->info.data);
 	json_uint(&json, "donors", run->info.donors);
 	json_close(&json);
 	json_uint(&json, "copied_bytes", run->info.copied_bytes);
 	json_uint(&json, "failovers", run->info.failovers);
 	json_uint(&json, "missed_writes", run->info.missed_writes);
 	json_uint(&json, "mismatches", run->info.mismatches);
+	json_uint(&json, "repaired_bytes", run->info.repaired_bytes);
 	json_end(&json);
 }
 
 static void print_text(const struct volume_run *run, double seconds)
 {
-	printf("%s of %s, %s, depth %u; %u copies, %u donors\n", op_names[run->o.op],
-	       size_format(run->o.size).text, pattern_names[run->o.pattern], run->o.depth,
-	       run->info.copies, run->info.donors);
+	const struct weir_volume_info *info = &run->info;
+
+	printf("%s of %s, %s, depth %u; ", op_names[run->o.op], size_format(run->o.size).text,
+	       pattern_names[run->o.pattern], run->o.depth);
+	if (info->data > 1)
+		printf("code %u+%u, ", info->data, info->copies - info->data);
+	else
+		printf("%u copies, ", info->copies);
+	printf("%u donors\n", info->donors);
 	printf("requests       %12.0f  a second, %s/s\n", (double)run->ops / seconds,
 	       size_format((uint64_t)((double)(run->ops * run->o.size) / seconds)).text);
 	printf("latency, us: p50 %.1f, p99 %.1f, max %.1f\n", us_at(run, 500000),

@@ -26,7 +26,8 @@ static const struct cmdline donors_line = {
 	.usage = "Usage: weir pool donors [--json] POOL\n"
 		 "Lists the donors of a pool. A donor has a place in each group that it is a\n"
 		 "member of: serving, syncing (it gets the data) or out (another must have its\n"
-		 "data).\n",
+		 "data). Clients admit a donor with an identity under that one only; the table\n"
+		 "shows its first digits.\n",
 	.options = donors_options,
 	.arguments = "POOL",
 	.arguments_min = 1,
@@ -50,6 +51,20 @@ static const struct cmdline drain_line = {
 	.arguments_max = 2,
 };
 
+struct identity_text {
+	char text[2 * WEIR_POOL_IDENTITY + 1];
+};
+
+/* As 'weir key identity' prints it; empty: none. */
+static struct identity_text identity_of(const struct weir_pool_donor *donor)
+{
+	struct identity_text identity = { "" };
+
+	for (unsigned int i = 0; donor->has_identity && i < WEIR_POOL_IDENTITY; i++)
+		sprintf(identity.text + 2 * i, "%02x", donor->identity[i]);
+	return identity;
+}
+
 static void print_donors_json(const struct weir_pool_map *map)
 {
 	struct json json;
@@ -70,6 +85,7 @@ static void print_donors_json(const struct weir_pool_map *map)
 		json_string(&json, "domain", donor->domain);
 		json_uint(&json, "bytes", donor->bytes);
 		json_string(&json, "incarnation", incarnation);
+		json_string(&json, "identity", identity_of(donor).text);
 		json_boolean(&json, "draining", donor->is_draining);
 		for (unsigned int state = 0; state < 3; state++)
 			json_uint(&json, weir_pool_member_states[state], places.of[state]);
@@ -81,12 +97,12 @@ static void print_donors_json(const struct weir_pool_map *map)
 
 static void print_donors(const struct weir_pool_map *map)
 {
-	static const char *const heads[] = { "donor", "state", "domain", "memory",
-					     "serving", "syncing", "out" };
+	static const char *const heads[] = { "donor",	"state",   "domain", "memory",
+					     "serving", "syncing", "out",    "identity" };
 	struct text_table table;
 
-	table_init(&table, 7);
-	for (unsigned int i = 0; i < 7; i++)
+	table_init(&table, 8);
+	for (unsigned int i = 0; i < 8; i++)
 		table_add(&table, "%s", heads[i]);
 	for (uint16_t i = 0; i < map->nr_donors; i++) {
 		const struct weir_pool_donor *donor = &map->donor[i];
@@ -98,6 +114,7 @@ static void print_donors(const struct weir_pool_map *map)
 		table_add(&table, "%s", size_format(donor->bytes).text);
 		for (unsigned int state = 0; state < 3; state++)
 			table_add(&table, "%u", places.of[state]);
+		table_add(&table, "%.16s", donor->has_identity ? identity_of(donor).text : "-");
 	}
 	table_print(&table, stdout);
 	table_fini(&table);

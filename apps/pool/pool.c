@@ -92,22 +92,41 @@ struct pool_places pool_count_places(const struct weir_pool_map *map, uint16_t d
 	return places;
 }
 
+unsigned int pool_count_serving(const struct weir_pool_map *map,
+				const struct weir_pool_group *group)
+{
+	unsigned int count = 0;
+
+	for (uint8_t i = 0; i < group->nr_members; i++)
+		count += group->member[i].state == WEIR_POOL_SERVING &&
+			 weir_pool_map_is_present(map, &group->member[i]);
+	return count;
+}
+
+const char *const pool_group_states[POOL_GROUP_STATES] = {
+	"whole", "lean", "away", "lost", "missing",
+};
+
+enum pool_group_state pool_group_state(const struct weir_pool_map *map,
+				       const struct weir_pool_group *group)
+{
+	unsigned int serving = pool_count_serving(map, group);
+
+	if (!group->version)
+		return POOL_GROUP_MISSING;
+	if (weir_pool_group_is_lost(group))
+		return POOL_GROUP_LOST;
+	if (serving < group->scheme.data)
+		return POOL_GROUP_AWAY;
+	return serving < weir_pool_width(group->scheme) ? POOL_GROUP_LEAN : POOL_GROUP_WHOLE;
+}
+
 struct pool_group_counts pool_count_groups(const struct weir_pool_map *map)
 {
 	struct pool_group_counts counts = { 0 };
 
-	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
-		const struct weir_pool_group *group = &map->group[i];
-
-		if (!group->version)
-			counts.missing++;
-		else if (weir_pool_group_is_lost(group))
-			counts.lost++;
-		else if (weir_pool_group_is_whole(group))
-			counts.whole++;
-		else
-			counts.lean++;
-	}
+	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++)
+		counts.of[pool_group_state(map, &map->group[i])]++;
 	return counts;
 }
 

@@ -44,9 +44,27 @@ struct pool_places {
 
 struct pool_places pool_count_places(const struct weir_pool_map *map, uint16_t donor);
 
-/* The groups by state. @lean: lacks a member; @missing: too few donors to make it */
+/* The groups by state, as a client finds them now: a group has one. */
+enum pool_group_state {
+	POOL_GROUP_WHOLE,
+	POOL_GROUP_LEAN, /* lacks a member */
+	POOL_GROUP_AWAY, /* cannot be read or written: too few donors with the data are there */
+	POOL_GROUP_LOST, /* its data */
+	POOL_GROUP_MISSING, /* too few donors to make it */
+	POOL_GROUP_STATES
+};
+
+extern const char *const pool_group_states[POOL_GROUP_STATES];
+
+enum pool_group_state pool_group_state(const struct weir_pool_map *map,
+				       const struct weir_pool_group *group);
+
+/* Members that have the data, and whose donors are there. */
+unsigned int pool_count_serving(const struct weir_pool_map *map,
+				const struct weir_pool_group *group);
+
 struct pool_group_counts {
-	unsigned int whole, lean, lost, missing;
+	uint64_t of[POOL_GROUP_STATES];
 };
 
 struct pool_group_counts pool_count_groups(const struct weir_pool_map *map);

@@ -80,6 +80,7 @@ static void print_group_json(struct json *json, const struct weir_pool_map *map,
 	json_string(json, "scheme", weir_pool_scheme_format(group->scheme).text);
 	json_uint(json, "lean_since_ms", group->lean_ms);
 	json_boolean(json, "lost", weir_pool_group_is_lost(group));
+	json_string(json, "state", pool_group_states[pool_group_state(map, group)]);
 	json_open_array(json, "members");
 	for (uint8_t i = 0; i < group->nr_members; i++) {
 		const struct weir_pool_member *m = &group->member[i];
@@ -90,6 +91,7 @@ static void print_group_json(struct json *json, const struct weir_pool_map *map,
 		json_string(json, "donor", map->donor[m->donor].id);
 		json_string(json, "incarnation", incarnation);
 		json_string(json, "state", weir_pool_member_states[m->state]);
+		json_boolean(json, "present", weir_pool_map_is_present(map, m));
 		if (m->state == WEIR_POOL_SYNCING)
 			json_uint(json, "percent", measure_progress(map, group, m).percent);
 		json_close(json);
@@ -110,10 +112,8 @@ static void print_json(const struct weir_pool_map *map)
 	json_uint(&json, "bytes", pool_sum_bytes(map));
 	json_string(&json, "coordinator", leader_of(map));
 	json_uint(&json, "volumes", map->nr_volumes);
-	json_uint(&json, "whole", counts.whole);
-	json_uint(&json, "lean", counts.lean);
-	json_uint(&json, "lost", counts.lost);
-	json_uint(&json, "missing", counts.missing);
+	for (int i = 0; i < POOL_GROUP_STATES; i++)
+		json_uint(&json, pool_group_states[i], counts.of[i]);
 	json_open_array(&json, "groups");
 	for (uint16_t i = 0; i < weir_pool_map_groups(map); i++) {
 		if (map->group[i].version)
@@ -203,7 +203,7 @@ static bool is_ill(const struct weir_pool_map *map, const struct weir_pool_group
 static void print_group(const struct weir_pool_map *map, uint16_t number)
 {
 	const struct weir_pool_group *group = &map->group[number];
-	unsigned int serving = weir_pool_group_count(group, WEIR_POOL_SERVING);
+	unsigned int serving = pool_count_serving(map, group);
 	const char *parts = group->scheme.data == 1 ? "copies" : "parts";
 	char since[32] = "";
 
@@ -242,11 +242,17 @@ static void print_text(const struct weir_pool_map *map)
 		printf("donor %s coordinates\n", leader_of(map));
 	else
 		puts("no donor coordinates: nothing changes until one does");
-	printf("groups: %u whole, %u lack a member, %u lost\n", counts.whole, counts.lean,
-	       counts.lost);
-	if (counts.missing)
-		printf("%u groups cannot be made: too few donors or failure domains\n",
-		       counts.missing);
+	printf("groups: %" PRIu64 " whole, %" PRIu64 " lack a member, %" PRIu64 " away, %" PRIu64
+	       " lost\n",
+	       counts.of[POOL_GROUP_WHOLE], counts.of[POOL_GROUP_LEAN], counts.of[POOL_GROUP_AWAY],
+	       counts.of[POOL_GROUP_LOST]);
+	if (counts.of[POOL_GROUP_AWAY])
+		printf("%" PRIu64 " groups cannot be read or written until a donor with the data "
+		       "is back\n",
+		       counts.of[POOL_GROUP_AWAY]);
+	if (counts.of[POOL_GROUP_MISSING])
+		printf("%" PRIu64 " groups cannot be made: too few donors or failure domains\n",
+		       counts.of[POOL_GROUP_MISSING]);
 	print_ill_groups(map);
 }
 

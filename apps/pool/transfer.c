@@ -308,6 +308,7 @@ static void say_result(struct transfer *t, bool is_json)
 	json_uint(&json, "failovers", t->info.failovers);
 	json_uint(&json, "missed_writes", t->info.missed_writes);
 	json_uint(&json, "mismatches", t->info.mismatches);
+	json_uint(&json, "repaired_bytes", t->info.repaired_bytes);
 	json_end(&json);
 }
 

@@ -39,11 +39,14 @@ struct volume_options {
 	bool json, is_files;
 };
 
+static const char *const usual_schemes[] = { "copies=1", "copies=2", "copies=3", "copies=4",
+					     "code=2+1", "code=4+2",  "code=6+2" };
+
 static const struct cmdline_option create_options[] = {
 	{ "scheme", 0, "SCHEME",
 	  "copies=N, 1 to 4, or code=K+R: K parts of data and R that may\n"
 	  "be lost; default copies=2",
-	  CMDLINE_TEXT(struct volume_options, scheme) },
+	  CMDLINE_TEXT(struct volume_options, scheme), CMDLINE_OFFERS(usual_schemes) },
 	{ "files", 0, NULL, "for 'weir mount': a donor serves its files",
 	  CMDLINE_FLAG(struct volume_options, is_files) },
 	{ "extent", 0, "SIZE", "bytes that lie together at one group; default 4M",
@@ -280,7 +283,7 @@ static int parse_volume(const char *cmd, const struct volume_options *options, c
 		return usage_error(cmd, "%s: a volume of files has at least %s", size,
 				   size_format(FILES_MIN).text);
 	if (options->is_files && volume->scheme.data != 1)
-		return usage_error(cmd, "--files: files need copies yet, not %s", options->scheme);
+		return usage_error(cmd, "--files: files need copies, not %s", options->scheme);
 	if (options->extent & (options->extent - 1))
 		return usage_error(cmd, "--extent: expected a power of two");
 	snprintf(volume->name, sizeof(volume->name), "%s", name);

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * The counters belong to the donor's thread. So that thread copies them when the metrics' thread
- * asks by a timer, and the metrics' thread waits. Neither needs a lock.
- */
+/* The counters belong to the donor's thread, which copies them: neither thread needs a lock. */
 #include "apps/serve/donor_metrics.h"
 
 #include "apps/serve/available_memory.h"
+#include "apps/serve/donor_call.h"
 #include "apps/serve/tenant.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <semaphore.h>
 #include <stdlib.h>
 
 struct donor_values {
@@ -97,7 +94,6 @@ struct snapshot {
 	struct file_server_values *files;
 	struct metric_row *rows;
 	unsigned int nr;
-	sem_t taken;
 };
 
 static void copy_file_server(struct snapshot *snapshot, const struct fs_tenant *tenant)
@@ -116,7 +112,7 @@ static void copy_file_server(struct snapshot *snapshot, const struct fs_tenant *
 		.clients = info.mounted,
 	};
 	row->values = values;
-	metric_label(row, "tenant", "%u", tenant->index);
+	metric_label_add(row, "tenant", "%u", tenant->index);
 }
 
 static void take_snapshot(void *arg)
@@ -128,7 +124,6 @@ static void take_snapshot(void *arg)
 	for (unsigned int i = 0; i < tenants->nr; i++)
 		if (tenants->tenant[i].fsd)
 			copy_file_server(snapshot, &tenants->tenant[i]);
-	sem_post(&snapshot->taken);
 }
 
 static void write_donor(struct exposition *x, const struct weir_donor_info *info)
@@ -151,9 +146,9 @@ static void write_donor(struct exposition *x, const struct weir_donor_info *info
 	struct metric_row row = { .values = &values };
 
 	exposition_group(x, &donor_metrics, &row, 1);
-	metric_label(&row, "address", "%s", info->address);
-	metric_label(&row, "device", "%s", info->device);
-	metric_label(&row, "incarnation", "%016" PRIx64, info->incarnation);
+	metric_label_add(&row, "address", "%s", info->address);
+	metric_label_add(&row, "device", "%s", info->device);
+	metric_label_add(&row, "incarnation", "%016" PRIx64, info->incarnation);
 	exposition_group(x, &donor_identity_metrics, &row, 1);
 }
 
@@ -164,13 +159,11 @@ int donor_metrics_collect(struct exposition *x, struct fs_tenants *tenants)
 		.files = calloc(tenants->nr, sizeof(*snapshot.files)),
 		.rows = calloc(tenants->nr, sizeof(*snapshot.rows)),
 	};
-	int rc = snapshot.files && snapshot.rows && !sem_init(&snapshot.taken, 0, 0) ? 0 : -ENOMEM;
+	int rc = snapshot.files && snapshot.rows ? 0 : -ENOMEM;
 
 	if (!rc)
-		rc = weir_donor_after(tenants->donor, 0, take_snapshot, &snapshot);
+		rc = donor_call(tenants->donor, take_snapshot, &snapshot);
 	if (!rc) {
-		while (sem_wait(&snapshot.taken))
-			; /* a signal */
 		write_donor(x, &snapshot.donor);
 		exposition_group(x, &file_server_metrics, snapshot.rows, snapshot.nr);
 	}

@@ -2,6 +2,7 @@
 #include "apps/serve/donor_page.h"
 
 #include "apps/inspect/memfd_scan.h"
+#include "apps/serve/available_memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,12 +18,13 @@ int donor_page_create(void)
 	return fd < 0 ? -errno : fd;
 }
 
-void donor_page_update(int fd, struct weir_donor *donor)
+void donor_page_update(int fd, struct weir_donor *donor, const struct donor_page_keys *keys)
 {
 	struct weir_donor_info info;
-	struct donor_page page = { .magic = DONOR_PAGE_MAGIC };
+	struct donor_page page = { .magic = DONOR_PAGE_MAGIC, .keys = *keys };
 
 	weir_donor_info(donor, &info, sizeof(info));
+	page.available_bytes = available_memory("");
 	page.start_bytes = info.memory_bytes;
 	page.limit_bytes = info.limit_bytes;
 	page.lent_bytes = info.lent_bytes;
@@ -62,6 +64,7 @@ static int add_donor(void *arg, int fd, pid_t pid, const char *comm)
 	list->found = found;
 	clean(new.page.address, sizeof(new.page.address));
 	clean(new.page.device, sizeof(new.page.device));
+	clean(new.page.keys.reason, sizeof(new.page.keys.reason));
 	found[list->count++] = new;
 	return 0;
 }

@@ -10,31 +10,48 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "apps/key/key_list.h"
+
 #define DONOR_PAGE_NAME "weir-donor"
-#define DONOR_PAGE_MAGIC 0x31726f6e6f646577ull /* "wedonor1" */
+#define DONOR_PAGE_MAGIC 0x33726f6e6f646577ull /* "wedonor3" */
 
 struct weir_donor;
 
 /**
+ * struct donor_page_keys - the donor's answer to the last change of its list of keys
+ * @list: the file that the donor has read; all zero: none
+ * @status: 0: the donor admits the list's keys and no others; else a negative errno
+ * @reason: of an error
+ */
+struct donor_page_keys {
+	struct key_list_id list;
+	int64_t status;
+	char reason[512];
+};
+
+/**
  * struct donor_page - the whole file
  * @magic: DONOR_PAGE_MAGIC, which changes with the layout
+ * @keys: see there
+ * @available_bytes: available_memory() of the donor's process
  * @start_bytes: what the donor was started with, and may lend at most
  *
  * The rest is as in struct weir_donor_info.
  */
 struct donor_page {
 	uint64_t magic;
-	uint64_t start_bytes, limit_bytes, lent_bytes;
+	uint64_t available_bytes, start_bytes, limit_bytes, lent_bytes;
 	uint64_t clients, regions, joins, rejects, messages, unloaded;
 	char address[64];
 	char device[64];
+	struct donor_page_keys keys;
 };
 
 /* Return: a descriptor; -EMFILE, -ENFILE, -ENOMEM. */
 int donor_page_create(void);
 
 /* Writes the state of now. */
-void donor_page_update(int fd, struct weir_donor *donor);
+void donor_page_update(int fd, struct weir_donor *donor, const struct donor_page_keys *keys);
 
 /* A donor found, as it is now; its texts are printable. */
 struct donor_found {

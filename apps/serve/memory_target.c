@@ -7,7 +7,7 @@
 #include "apps/common/number.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/available_memory.h"
-#include "apps/serve/log.h"
+#include "apps/log/log.h"
 
 #include <inttypes.h>
 #include <weir/donor.h>
@@ -30,7 +30,7 @@ void memory_target_init(struct memory_target *target, struct weir_donor *donor, 
 	if (spare && available <= spare)
 		log_event(WEIR_LOG_WARNING,
 			  "lends nothing available=%" PRIu64 " spare=%" PRIu64
-			  ": less is available than to be spared",
+			  " id=W201: less is available than to be spared",
 			  available, spare);
 }
 
@@ -39,7 +39,7 @@ static void apply_limit(struct memory_target *target, uint64_t limit)
 	if (limit == target->limit)
 		return;
 	if (weir_donor_limit(target->donor, limit))
-		log_event(WEIR_LOG_ERROR, "out of memory");
+		log_event(WEIR_LOG_ERROR, "limit unchanged id=W202: out of memory");
 	else
 		target->limit = limit;
 }
@@ -72,7 +72,8 @@ void memory_target_set(struct memory_target *target, uint64_t bytes)
 {
 	if (bytes > target->memory)
 		log_event(WEIR_LOG_WARNING,
-			  "clamped asked=%" PRIu64 " bytes=%" PRIu64 ": no more than at the start",
+			  "clamped asked=%" PRIu64 " bytes=%" PRIu64
+			  " id=W203: no more than at the start",
 			  bytes, target->memory);
 	target->told = lesser(bytes, target->memory);
 	memory_target_update(target);

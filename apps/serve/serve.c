@@ -8,23 +8,24 @@
 #include "apps/common/notify.h"
 #include "apps/common/number.h"
 #include "apps/common/size.h"
-
 #include "apps/lend.h"
 #include "apps/metrics/host_metrics.h"
 #include "apps/metrics/metrics_server.h"
+#include "apps/sandbox/sandbox.h"
 #include "apps/serve/available_memory.h"
 #include "apps/serve/donor_keys.h"
 #include "apps/serve/donor_metrics.h"
 #include "apps/serve/donor_page.h"
-#include "apps/serve/files/file_servers.h"
+#include "apps/serve/key_set.h"
+#include "apps/serve/membership.h"
 #include "apps/serve/memory_target.h"
-#include "apps/serve/log.h"
+#include "apps/log/log.h"
 #include "apps/serve/tenant.h"
-#include "lib/base/clock.h"
-#include "lib/base/rate_limit.h"
-#include "lib/pool/agent.h"
-#include "lib/volume/rebuild.h"
+#include "apps/serve/web/web.h"
 #include "apps/services.h"
+#include "lib/base/clock.h"
+#include "lib/conn/address.h"
+#include "lib/conn/listener.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -58,31 +59,30 @@ static const char notes[] =
 	"list of --keys.\n"
 	"'weir lend' changes how much memory is lent.\n";
 
-/* @asked: the value of --memory, or 0; @memory: that, or its default */
+/* @asked: of --memory, or 0; @memory: that, or its default; @is_reserved: taken at the start */
 struct serve {
 	int argc;
 	char **argv;
-	const char *cmd, *listen, *wanted, *device, *keys_path;
+	const char *cmd, *listen, *wanted, *device, *keys_path, *identity_path;
+	struct weir_identity *identity;
 	uint64_t asked, memory, quota, key_memory, spare;
 	const char *key_path[KEYS_MAX];
 	struct weir_key *key[KEYS_MAX];
 	enum weir_log_level log_level;
+	enum log_format log;
 	unsigned int nr_keys, key_clients, cpu_percent, keepalive;
-	bool reserve, no_reserve, no_huge_pages, no_encrypt, json;
-	struct metrics_options metrics;
+	bool reserve, is_reserved, no_reserve, no_huge_pages, no_encrypt, no_sandbox, json;
+	struct http_options metrics, web;
 	struct metrics_server *metrics_server;
+	struct http_server *web_server;
 	struct donor_keys keys; /* with @keys_path */
+	struct key_set *key_set; /* the donor's keys now; NULL: none */
 	struct fs_tenants tenants;
 	struct weir_donor *donor;
-	const char *pool, *domain, *name, *advertise;
-	char address[64]; /* the same for each incarnation */
-	char pool_address[WEIR_POOL_NAME_MAX + 8]; /* as the pool's map has it */
-	struct weir_pool_agent *agent;
-	struct weir_volume_rebuilder *rebuilder;
+	struct membership membership;
+	char address[64]; /* the same for each incarnation in a pool */
 	int page; /* for weir top; less than 0: no descriptor */
-	struct file_server_options file_options;
-	struct file_servers *file_servers;
-	char pool_name[WEIR_POOL_NAME_MAX]; /* the donor's */
+	struct donor_page_keys answer; /* for weir key */
 };
 
 static bool add_key(const char *path, void *options)
@@ -97,7 +97,8 @@ static bool add_key(const char *path, void *options)
 
 static const struct cmdline_option serve_options[] = {
 	{ "listen", 'l', "ADDR[:PORT]", "default 127.0.0.1:7474; port 0: any free port",
-	  CMDLINE_TEXT(struct serve, listen) },
+	  CMDLINE_CHECKED(struct serve, listen, weir_address_is_well_formed,
+			  "host, host:port or [v6]:port") },
 	{ "memory", 'm', "SIZE", "memory to lend in total, such as 4G; default: a quarter of RAM",
 	  CMDLINE_SIZE(struct serve, asked, PAGE, UINT64_MAX) },
 	{ "quota", 'q', "SIZE",
@@ -108,11 +109,14 @@ static const struct cmdline_option serve_options[] = {
 	  "admit clients that have the same key ('weir key new FILE').\n"
 	  "Repeatable: each key has its own file system and regions.\n"
 	  "Required to listen beyond loopback",
-	  CMDLINE_PARSE(add_key, "at most 64 keys") },
+	  CMDLINE_PARSE(add_key, "at most 64 keys"), .is_repeatable = true,
+	  .is_usable = usable_key },
 	{ "keys", 0, "FILE",
 	  "admit the keys of this list, which 'weir key add' makes;\n"
 	  "SIGHUP: read it again",
-	  CMDLINE_TEXT(struct serve, keys_path) },
+	  CMDLINE_TEXT(struct serve, keys_path), .is_usable = usable_keys },
+	{ "identity", 0, "FILE", "be known to clients by this identity ('weir key identity FILE')",
+	  CMDLINE_TEXT(struct serve, identity_path), .is_usable = usable_identity },
 	{ "key-memory", 0, "SIZE",
 	  "most memory for a key's regions, its file system included;\n"
 	  "default: all",
@@ -142,31 +146,67 @@ static const struct cmdline_option serve_options[] = {
 	{ "no-encrypt", 0, NULL, "like --encrypt=off", CMDLINE_FLAG(struct serve, no_encrypt) },
 	{ "log-level", 0, "LEVEL", "error, warning, info (the default) or debug",
 	  CMDLINE_CHOICE(struct serve, log_level, log_level_names) },
+	LOG_OPTION(struct serve, log),
 	{ "json", 'j', NULL, "print the ready line as JSON", CMDLINE_FLAG(struct serve, json) },
 	{ "pool", 0, "POOL",
 	  "join this pool: a name, file:PATH or\n"
 	  "etcd:http://HOST:2379,HOST:2379/NAME; see 'weir pool --help'",
-	  CMDLINE_TEXT(struct serve, pool) },
+	  CMDLINE_TEXT(struct serve, membership.pool), .is_usable = usable_pool },
 	{ "domain", 0, "NAME",
 	  "failure domain in the pool, such as a rack: no two copies share\n"
 	  "a domain; default: this host's name",
-	  CMDLINE_TEXT(struct serve, domain) },
+	  CMDLINE_TEXT(struct serve, membership.domain) },
 	{ "name", 0, "NAME", "this donor's name in the pool; default: its address",
-	  CMDLINE_TEXT(struct serve, name) },
+	  CMDLINE_TEXT(struct serve, membership.name) },
 	{ "advertise", 0, "ADDR",
 	  "address of this host that the pool's other hosts connect to;\n"
 	  "default: that of --listen",
-	  CMDLINE_TEXT(struct serve, advertise) },
+	  CMDLINE_TEXT(struct serve, membership.advertise) },
 	METRICS_OPTIONS(struct serve, metrics),
+	WEB_OPTIONS(struct serve, web),
+	SANDBOX_OPTION(struct serve, no_sandbox),
 	DEVICE_OPTION(struct serve, wanted),
 	{ NULL },
 };
+
+static bool can_listen(const struct serve *serve, struct weir_error *error)
+{
+	struct addrinfo *list;
+
+	if (!serve->listen)
+		return true;
+	if (weir_listener_check(serve->listen, "a donor", serve->nr_keys || serve->keys_path,
+				&list, error))
+		return false;
+	freeaddrinfo(list);
+	return true;
+}
+
+static int check_together(const char *cmd, const void *options)
+{
+	const struct serve *serve = options;
+	int status = membership_check(&serve->membership, cmd);
+	struct weir_error error;
+
+	if (status)
+		return status;
+	if (serve->keys_path && serve->nr_keys)
+		return usage_error(cmd, "--key and --keys exclude each other");
+	if (serve->reserve && serve->no_reserve)
+		return usage_error(cmd, "--reserve and --no-reserve exclude each other");
+	if (serve->metrics.address && serve->web.address &&
+	    http_socket_is_same(serve->metrics.address, serve->web.address))
+		return usage_error(cmd, "--metrics and --web cannot share %s",
+				   serve->web.address);
+	return can_listen(serve, &error) ? EXIT_OK : failure(cmd, "%s", error.text);
+}
 
 const struct cmdline serve_line = {
 	.usage = usage,
 	.options = serve_options,
 	.notes = notes,
 	.section = "serve",
+	.check = check_together,
 	.size = sizeof(struct serve),
 };
 
@@ -187,13 +227,37 @@ static uint64_t chunk_bytes(uint64_t memory)
 	return chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
 }
 
+/* Clients of @key would refuse this donor. */
+static bool is_of_another_donor(const struct weir_key *key, const struct weir_identity *identity)
+{
+	unsigned char public[32];
+
+	if (!key->nr_donors)
+		return false;
+	if (identity)
+		weir_identity_public(identity, public);
+	for (unsigned int i = 0; identity && i < key->nr_donors; i++)
+		if (!memcmp(key->donors[i], public, sizeof(public)))
+			return false;
+	return true;
+}
+
 static int load_keys(struct serve *serve)
 {
 	struct weir_error error;
 
+	if (serve->identity_path &&
+	    weir_identity_load(serve->identity_path, &serve->identity, &error))
+		return failure(serve->cmd, "%s", error.text);
 	for (unsigned int i = 0; i < serve->nr_keys; i++) {
 		if (weir_key_load(serve->key_path[i], &serve->key[i], &error))
 			return failure(serve->cmd, "%s", error.text);
+		if (is_of_another_donor(serve->key[i], serve->identity))
+			return failure(serve->cmd,
+				       "%s names other donors, so its clients would refuse this "
+				       "one: give --identity, or add the line of 'weir key "
+				       "identity' to it",
+				       serve->key_path[i]);
 	}
 	return 0;
 }
@@ -203,12 +267,10 @@ static int decide_reserve(struct serve *serve)
 {
 	uint64_t available = available_memory("");
 
-	if (serve->reserve && serve->no_reserve)
-		return failure(serve->cmd, "--reserve and --no-reserve exclude each other");
-	if (!serve->no_reserve && serve->asked && !serve->spare)
-		serve->reserve = true;
+	serve->is_reserved = serve->reserve ||
+			     (!serve->no_reserve && serve->asked && !serve->spare);
 	serve->memory = serve->asked ? serve->asked : default_memory();
-	if (!serve->reserve || serve->memory <= available)
+	if (!serve->is_reserved || serve->memory <= available)
 		return EXIT_OK;
 	return failure(serve->cmd,
 		       "cannot reserve %s: this machine and the control group allow %s: use "
@@ -230,15 +292,25 @@ static void avoid_oom_kill(void)
 	fclose(file);
 }
 
+/*
+ * Whether the donor gets its keys only once it is open: rights are no option of a donor. A single
+ * key needs none.
+ */
+static bool has_rights(const struct serve *serve)
+{
+	return serve->keys_path || (serve->membership.pool && serve->nr_keys > 1);
+}
+
 static int open_donor(struct serve *serve)
 {
+	bool by_set = has_rights(serve);
 	struct weir_donor_options options = {
 		.size = sizeof(options),
 		.listen = *serve->address ? serve->address : serve->listen,
 		.device = serve->device,
-		.keys = (const struct weir_key *const *)serve->key,
-		.nr_keys = serve->nr_keys,
-		.tenants_max = serve->keys_path ? DONOR_TENANTS_MAX : 0,
+		.keys = by_set ? NULL : (const struct weir_key *const *)serve->key,
+		.nr_keys = by_set ? 0 : serve->nr_keys,
+		.tenants_max = by_set ? DONOR_TENANTS_MAX : 0,
 		.memory_bytes = serve->memory,
 		.quota_bytes = serve->quota,
 		.key_bytes_max = serve->key_memory,
@@ -247,16 +319,15 @@ static int open_donor(struct serve *serve)
 		.no_huge_pages = serve->no_huge_pages || device_is_softnic(),
 		.unload_percent_max = serve->cpu_percent,
 		.keepalive_ms = serve->keepalive * 1000,
-		.reserve = serve->reserve,
+		.reserve = serve->is_reserved,
 		.encryption = client_encryption(),
+		.identity = serve->identity,
 	};
 	struct weir_error error;
 	uint64_t fs_bytes = serve->quota && serve->quota < serve->memory ? serve->quota :
 									   serve->memory;
 
-	unsigned int nr_tenants = serve->keys_path ? DONOR_TENANTS_MAX :
-				  serve->nr_keys   ? serve->nr_keys :
-						     1;
+	unsigned int nr_tenants = by_set ? DONOR_TENANTS_MAX : serve->nr_keys ? serve->nr_keys : 1;
 
 	if (tenants_init(&serve->tenants, nr_tenants, fs_bytes, chunk_bytes(fs_bytes)))
 		return failure(serve->cmd, "out of memory");
@@ -270,44 +341,113 @@ static int open_donor(struct serve *serve)
 	return 0;
 }
 
-/* Without a list that can be read, nobody would be admitted: so the donor does not start. */
-static int load_list(struct serve *serve)
+/* Before the donor listens: without a good list it would admit nobody, so it does not start. */
+static int read_list(struct serve *serve, struct key_list **list)
 {
 	struct weir_error error;
 
-	if (!serve->keys_path)
-		return EXIT_OK;
-	memset(&serve->keys, 0, sizeof(serve->keys)); /* of an earlier incarnation */
-	if (donor_keys_load(&serve->keys, serve->keys_path, &serve->tenants, &error))
+	if (serve->keys_path && donor_keys_read(serve->keys_path, serve->membership.pool, list,
+						&serve->answer.list, &error))
 		return failure(serve->cmd, "%s", error.text);
 	return EXIT_OK;
 }
 
-static void reload_list(struct serve *serve)
+/* The keys of --key: the first is also the one that donors of a pool prove to each other. */
+static struct key_set *make_fixed_set(const struct serve *serve)
+{
+	struct key_set *set = key_set_new(serve->nr_keys);
+
+	for (unsigned int i = 0; set && i < set->nr; i++) {
+		set->memory[i] = *serve->key[i];
+		set->key[i] = (struct weir_donor_key){
+			.key = &set->memory[i],
+			.tenant = i,
+			.rights = WEIR_RIGHTS_ALL | (i ? 0 : WEIR_RIGHT_POOL),
+		};
+		set->pool = &set->memory[0];
+	}
+	return set;
+}
+
+static int set_fixed_keys(struct serve *serve)
 {
 	struct weir_error error;
 
-	if (serve->keys_path &&
-	    donor_keys_load(&serve->keys, serve->keys_path, &serve->tenants, &error))
-		log_event(WEIR_LOG_ERROR, "keys not reloaded, the old ones stay: %s", error.text);
+	if (!serve->nr_keys)
+		return EXIT_OK;
+	serve->key_set = make_fixed_set(serve);
+	if (!serve->key_set)
+		return failure(serve->cmd, "out of memory");
+	if (has_rights(serve) &&
+	    weir_donor_keys_set(serve->donor, serve->key_set->key, serve->key_set->nr, &error))
+		return failure(serve->cmd, "%s", error.text);
+	return EXIT_OK;
+}
+
+/* @list: given, or NULL */
+static int set_keys(struct serve *serve, struct key_list *list)
+{
+	struct weir_error error;
+
+	if (!list)
+		return set_fixed_keys(serve);
+	donor_keys_fini(&serve->keys); /* of an earlier incarnation */
+	if (donor_keys_set(&serve->keys, list, &serve->tenants, &serve->key_set, &error))
+		return failure(serve->cmd, "%s", error.text);
+	return EXIT_OK;
+}
+
+static int try_reload_list(struct serve *serve, struct weir_error *error)
+{
+	struct weir_error of_pool;
+	struct key_set *set;
+	int rc = donor_keys_reload(&serve->keys, serve->keys_path, serve->membership.pool,
+				   &serve->tenants, &set, &serve->answer.list, error);
+
+	if (!set) {
+		log_event(WEIR_LOG_ERROR, "keys not reloaded, the old ones stay id=W301: %s",
+			  error->text);
+		return rc;
+	}
+	if (rc)
+		log_event(WEIR_LOG_ERROR,
+			  "keys not reloaded, but those not in the list are gone id=W301: %s",
+			  error->text);
+	key_set_put(serve->key_set);
+	serve->key_set = set;
+	if (!membership_set_keys(&serve->membership, set, &of_pool))
+		return rc;
+	log_event(WEIR_LOG_ERROR, "keys not reloaded in the pool id=W301: %s", of_pool.text);
+	*error = rc ? *error : of_pool;
+	return rc ? rc : -ENOMEM;
+}
+
+/* 'weir key' waits for the answer. */
+static void reload_list(struct serve *serve)
+{
+	struct weir_error error = { "" };
+
+	if (!serve->keys_path)
+		return;
+	memset(&serve->answer, 0, sizeof(serve->answer));
+	serve->answer.status = try_reload_list(serve, &error);
+	if (serve->answer.status)
+		snprintf(serve->answer.reason, sizeof(serve->answer.reason), "%s", error.text);
+	if (serve->page >= 0)
+		donor_page_update(serve->page, serve->donor, &serve->answer);
 }
 
 static void close_donor(struct serve *serve)
 {
-	weir_volume_rebuilder_cancel(serve->rebuilder);
-	file_servers_cancel(serve->file_servers);
-	file_servers_finish(serve->file_servers);
-	/* A change of the map, which wakes both. */
-	weir_pool_agent_stop(serve->agent);
-	serve->agent = NULL;
-	file_servers_close(serve->file_servers);
-	serve->file_servers = NULL;
-	weir_volume_rebuilder_close(serve->rebuilder);
-	serve->rebuilder = NULL;
+	membership_leave(&serve->membership);
+	http_server_close(serve->web_server);
+	serve->web_server = NULL;
 	metrics_server_close(serve->metrics_server);
 	serve->metrics_server = NULL;
 	weir_donor_close(serve->donor);
 	tenants_fini(&serve->tenants);
+	key_set_put(serve->key_set);
+	serve->key_set = NULL;
 }
 
 /* Without memory or descriptors a group is missing for once. */
@@ -316,6 +456,7 @@ static void collect_metrics(struct exposition *x, void *arg)
 	struct serve *serve = arg;
 
 	build_metrics_collect(x);
+	span_metrics_collect(x);
 	(void)donor_metrics_collect(x, &serve->tenants);
 	(void)softnic_metrics_collect(x, getpid());
 }
@@ -333,7 +474,7 @@ static void say_ready(const struct serve *serve)
 		json_string(&json, "device", info.device);
 		json_uint(&json, "memory_bytes", info.memory_bytes);
 		json_boolean(&json, "huge_pages", info.huge_pages);
-		json_boolean(&json, "reserved", serve->reserve);
+		json_boolean(&json, "reserved", serve->is_reserved);
 		json_int(&json, "pid", getpid());
 		json_end(&json);
 	} else {
@@ -370,7 +511,7 @@ static void change_options(struct serve *serve, const struct serve *new,
 	for (const struct cmdline_option *option = serve_options; option->name; option++)
 		if (strcmp(option->name, "log-level") && strcmp(option->name, "memory") &&
 		    strcmp(option->name, "spare") && cmdline_differs(option, serve, new))
-			log_event(WEIR_LOG_WARNING, "unchanged option=%s: needs a restart",
+			log_event(WEIR_LOG_WARNING, "unchanged option=%s id=W302: needs a restart",
 				  option->name);
 	log_set_level(new->log_level);
 	target->spare = new->spare;
@@ -393,7 +534,7 @@ static void reload(struct serve *serve, struct memory_target *target)
 		change_options(serve, &new, target);
 		log_event(WEIR_LOG_INFO, "reloaded limit=%" PRIu64, target->limit);
 	} else {
-		log_event(WEIR_LOG_ERROR, "not reloaded: the old options stay");
+		log_event(WEIR_LOG_ERROR, "not reloaded id=W303: the old options stay");
 	}
 	reload_list(serve);
 	tell_ready(serve);
@@ -408,8 +549,8 @@ static void say_alive(void *arg)
 /* How long to sleep at most: until the page is written, or a sign of life is due. */
 static struct timespec nap(void)
 {
-	uint64_t ns = lesser(PAGE_INTERVAL_NS,
-			     notify_interval_ns() ? notify_interval_ns() : UINT64_MAX);
+	uint64_t ns =
+		lesser(PAGE_INTERVAL_NS, notify_interval_ns() ? notify_interval_ns() : UINT64_MAX);
 
 	return weir_timespec(ns);
 }
@@ -428,7 +569,7 @@ static int wait_end(struct serve *serve, const sigset_t *set)
 		if (notify_interval_ns())
 			(void)weir_donor_after(serve->donor, 0, say_alive, NULL);
 		if (serve->page >= 0)
-			donor_page_update(serve->page, serve->donor);
+			donor_page_update(serve->page, serve->donor, &serve->answer);
 		until = nap();
 		sig = sigtimedwait(set, &said, &until);
 		if (sig == SIGINT || sig == SIGTERM || sig == RESTART_SIGNAL)
@@ -448,129 +589,70 @@ static void ask_restart(void *arg)
 	kill(getpid(), RESTART_SIGNAL);
 }
 
-/* Of all threads that work for the pool: the agent's, the rebuilder's and the file servers'. */
-static void log_agent(void *arg, enum weir_log_level level, const char *line)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct weir_rate_limit limit;
-	uint32_t dropped = 0;
-	bool passes;
-
-	(void)arg;
-	pthread_mutex_lock(&lock);
-	passes = level >= WEIR_LOG_DEBUG || weir_rate_limit_pass(&limit, weir_now_ns(), &dropped);
-	pthread_mutex_unlock(&lock);
-	if (dropped)
-		log_event(WEIR_LOG_WARNING, "suppressed lines=%" PRIu32 " of=pool", dropped);
-	if (passes)
-		log_line(level, line);
-}
-
-static int start_rebuilder(struct serve *serve, const struct weir_pool_agent_options *agent)
-{
-	const struct weir_volume_rebuilder_options options = {
-		.pool = agent->pool,
-		.donor = agent->name,
-		.incarnation = agent->incarnation,
-		.device = serve->device,
-		.key = serve->nr_keys ? serve->key[0] : NULL,
-		.encryption = client_encryption(),
-		.on_log = log_agent,
-	};
-	struct weir_error error;
-
-	if (weir_volume_rebuilder_start(&options, &serve->rebuilder, &error))
-		return failure(serve->cmd, "%s", error.text);
-	return EXIT_OK;
-}
-
-static int start_files(struct serve *serve, const struct weir_pool_agent_options *agent)
-{
-	struct weir_error error;
-
-	snprintf(serve->pool_name, sizeof(serve->pool_name), "%s", agent->name);
-	serve->file_options = (struct file_server_options){
-		.pool = agent->pool,
-		.donor = serve->pool_name,
-		.listen = serve->pool_address,
-		.device = serve->device,
-		.incarnation = agent->incarnation,
-		.keys = (const struct weir_key *const *)serve->key,
-		.nr_keys = serve->nr_keys,
-		.on_log = log_agent,
-	};
-	if (file_servers_start(&serve->file_options, &serve->file_servers, &error))
-		return failure(serve->cmd, "%s", error.text);
-	return EXIT_OK;
-}
-
-/* The address that other hosts connect to. A wildcard would lead each of them to itself. */
-static int choose_pool_address(struct serve *serve, const char *bound)
-{
-	const char *port = strrchr(bound, ':');
-
-	if (serve->advertise) {
-		snprintf(serve->pool_address, sizeof(serve->pool_address), "%s%s", serve->advertise,
-			 port);
-		return EXIT_OK;
-	}
-	snprintf(serve->pool_address, sizeof(serve->pool_address), "%s", bound);
-	if (!strncmp(bound, "0.0.0.0:", 8) || !strncmp(bound, "[::]:", 5))
-		return failure(serve->cmd,
-			       "--pool: other hosts cannot connect to %s: --listen at an address "
-			       "of this host, or name one by --advertise",
-			       bound);
-	return EXIT_OK;
-}
-
 static int join_pool(struct serve *serve)
 {
-	char host[64] = "";
-	int status;
-	struct weir_donor_info info;
-	struct weir_error error;
-	struct weir_pool_agent_options options = {
-		.pool = serve->pool,
-		.domain = serve->domain ? serve->domain : host,
+	const struct joining_donor donor = {
+		.cmd = serve->cmd,
+		.device = serve->device,
+		.donor = serve->donor,
+		.keys = serve->key_set,
+		.identity = serve->identity,
 		.on_restart = ask_restart,
-		.on_log = log_agent,
 	};
+	struct weir_donor_info info;
 
-	if (!serve->pool)
-		return EXIT_OK;
-	(void)gethostname(host, sizeof(host) - 1);
-	weir_donor_info(serve->donor, &info, sizeof(info));
-	status = choose_pool_address(serve, info.address);
-	if (status)
-		return status;
-	options.address = serve->pool_address;
-	options.name = serve->name ? serve->name : serve->pool_address;
-	options.bytes = info.memory_bytes;
-	options.incarnation = info.incarnation;
-	if (weir_pool_agent_start(&options, &serve->agent, &error))
-		return failure(serve->cmd, "%s", error.text);
 	/* The next incarnation listens at the same port. */
+	weir_donor_info(serve->donor, &info, sizeof(info));
 	snprintf(serve->address, sizeof(serve->address), "%s", info.address);
-	status = start_rebuilder(serve, &options);
-	return status ? status : start_files(serve, &options);
+	return membership_join(&serve->membership, &donor);
 }
 
 /* Opens the donor with all that goes with it. */
 static int open_all(struct serve *serve)
 {
-	int status = open_donor(serve);
+	struct key_list *list = NULL;
+	int status = read_list(serve, &list);
 
 	if (status)
 		return status;
-	status = load_list(serve);
+	status = open_donor(serve);
+	if (status) {
+		key_list_free(list);
+		return status;
+	}
+	status = set_keys(serve, list);
 	if (!status)
 		status = metrics_server_open(&serve->metrics_server, serve->cmd, &serve->metrics,
 					     collect_metrics, serve);
+	if (!status)
+		status = web_open(&serve->web_server, serve->cmd, &serve->web, serve->donor);
 	if (!status)
 		status = join_pool(serve);
 	if (status)
 		close_donor(serve);
 	return status;
+}
+
+/*
+ * Without a bound one tenant's clients can take all memory that the others have not taken yet. The
+ * key of a pool's donors is meant to have all.
+ */
+static void warn_of_no_quota(const struct serve *serve)
+{
+	const struct key_set *set = serve->key_set;
+	unsigned int without = 0;
+	bool has_several = false;
+
+	for (unsigned int i = 0; set && i < set->nr; i++) {
+		has_several |= set->key[i].tenant != set->key[0].tenant;
+		without += !set->key[i].bytes_max &&
+			   !(serve->membership.pool && set->key[i].rights & WEIR_RIGHT_POOL);
+	}
+	if (without && has_several && !serve->key_memory)
+		log_event(WEIR_LOG_WARNING,
+			  "no quota keys=%u id=W207: each of these keys may take all free memory: "
+			  "see --key-memory, and --quota of 'weir key add'",
+			  without);
 }
 
 /*
@@ -583,6 +665,9 @@ static int serve_incarnations(struct serve *serve, const sigset_t *all, int *sig
 
 	if (status)
 		return status;
+	if (!serve->no_sandbox)
+		sandbox_enter(serve->cmd);
+	warn_of_no_quota(serve);
 	say_ready(serve);
 	tell_ready(serve);
 	while ((*sig = wait_end(serve, all)) == RESTART_SIGNAL) {
@@ -614,22 +699,6 @@ static int run_until_signal(struct serve *serve)
 	return EXIT_OK;
 }
 
-static int check_pool_options(const struct serve *serve)
-{
-	if (!serve->pool && (serve->domain || serve->name || serve->advertise))
-		return usage_error(serve->cmd, "--domain, --name and --advertise need --pool");
-	if (serve->pool && serve->keys_path)
-		return usage_error(serve->cmd,
-				   "--pool needs --key: this donor proves the key to the pool's "
-				   "other donors, and --keys does not say which one");
-	if (serve->advertise && strchr(serve->advertise, ':'))
-		return usage_error(serve->cmd,
-				   "--advertise %s: expected an IPv4 address or a host's name; the "
-				   "port is that of --listen",
-				   serve->advertise);
-	return EXIT_OK;
-}
-
 int cmd_serve(int argc, char **argv)
 {
 	struct serve serve = {
@@ -642,12 +711,11 @@ int cmd_serve(int argc, char **argv)
 
 	if (status != CMDLINE_PARSED)
 		return status;
-	status = check_pool_options(&serve);
+	log_begin(argv[0], serve.log);
+	log_set_level(serve.log_level);
+	status = check_together(argv[0], &serve);
 	if (status)
 		return status;
-	if (serve.keys_path && serve.nr_keys)
-		return usage_error(argv[0], "--key and --keys exclude each other");
-	log_set_level(serve.log_level);
 	if (serve.no_encrypt && !client_parse_encrypt("off", NULL))
 		return EXIT_FAILURE;
 	status = device_choose(argv[0], serve.wanted, &serve.device);
@@ -659,6 +727,7 @@ int cmd_serve(int argc, char **argv)
 		status = run_until_signal(&serve);
 	for (unsigned int i = 0; i < serve.nr_keys; i++)
 		weir_key_free(serve.key[i]);
-	key_list_wipe(&serve.keys.list);
+	weir_identity_free(serve.identity);
+	donor_keys_fini(&serve.keys);
 	return status;
 }

@@ -2,12 +2,16 @@
 #include "apps/serve/tenant.h"
 
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "apps/serve/log.h"
+#include "apps/log/log.h"
 #include "lib/base/clock.h"
 
 struct fs_client {
@@ -21,6 +25,7 @@ static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, v
 {
 	struct fs_tenant *tenant = arg;
 	struct weir_region_token token, *more;
+	char line[LOG_TEXT_MAX];
 	int rc;
 
 	more = realloc(tenant->chunk, (tenant->nr_chunks + 1) * sizeof(*more));
@@ -29,8 +34,9 @@ static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, v
 	tenant->chunk = more;
 	rc = weir_donor_region_create(tenant->all->donor, tenant->index, length, &token, memory);
 	if (rc) {
-		log_event(WEIR_LOG_WARNING, "no memory tenant=%u bytes=%llu: %s", tenant->index,
-			  (unsigned long long)length, weir_strerror(rc));
+		snprintf(line, sizeof(line), "no memory tenant=%u bytes=%llu id=W204: %s",
+			 tenant->index, (unsigned long long)length, weir_strerror(rc));
+		log_limited(&tenant->log, WEIR_LOG_WARNING, line);
 		return -ENOSPC;
 	}
 	log_event(WEIR_LOG_DEBUG, "grown tenant=%u bytes=%llu", tenant->index,
@@ -161,7 +167,7 @@ static void on_join(void *arg, struct weir_peer *peer)
 	fs_client = calloc(1, sizeof(*fs_client));
 	if (!fs_client || (!tenant->fsd && open_fsd(tenant)) ||
 	    fsd_join(tenant->fsd, peer, &fs_client->client)) {
-		log_event(WEIR_LOG_ERROR, "no file system client=%s: out of memory",
+		log_event(WEIR_LOG_ERROR, "no file system client=%s id=W205: out of memory",
 			  weir_peer_name(peer));
 		free(fs_client);
 		return;
@@ -209,6 +215,9 @@ static void on_tenant_end(void *arg, unsigned int index)
 	if (tenant->fsd)
 		fsd_close(tenant->fsd);
 	tenant->fsd = NULL;
+#ifdef __GLIBC__
+	malloc_trim(0); /* names and attributes lay in many small pieces */
+#endif
 	while (tenant->nr_chunks)
 		weir_donor_region_destroy(tenants->donor, &tenant->chunk[--tenant->nr_chunks]);
 	atomic_store(&tenant->has_ended, true);
@@ -234,6 +243,7 @@ int tenants_init(struct fs_tenants *tenants, unsigned int nr, uint64_t bytes_max
 	for (unsigned int i = 0; i < nr; i++) {
 		tenants->tenant[i].all = tenants;
 		tenants->tenant[i].index = i;
+		tenants->tenant[i].log.name = "files";
 	}
 	TAILQ_INIT(&tenants->fs_clients);
 	pthread_mutex_init(&tenants->opening, NULL);

@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 #include <weir/donor.h>
 
+#include "apps/log/log.h"
 #include "fsd/fsd.h"
 
 struct fs_client;
@@ -21,6 +22,7 @@ struct fs_tenant {
 	bool deadline_timer_set; /* a timer for fsd_expired() is set */
 	struct weir_region_token *chunk; /* the file system's memory */
 	unsigned int nr_chunks;
+	struct log_source log; /* of lines that clients cause */
 	atomic_bool has_ended; /* its last key is gone; read by another thread */
 };
 

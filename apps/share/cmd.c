@@ -5,11 +5,15 @@
 #include "apps/common/device.h"
 #include "apps/common/json.h"
 #include "apps/common/notify.h"
+#include "apps/sandbox/sandbox.h"
 #include "apps/metrics/host_metrics.h"
+#include "apps/log/log.h"
 #include "apps/metrics/metrics_server.h"
 #include "apps/services.h"
 #include "apps/share/daemon.h"
 #include "lib/base/clock.h"
+#include "lib/conn/address.h"
+#include "lib/conn/listener.h"
 
 
 #include <signal.h>
@@ -35,10 +39,12 @@ static const char notes[] =
 	"  class 1                          segment 16K pass 4M\n";
 
 struct share_command {
-	const char *cmd, *socket, *listen, *key_path, *config, *wanted, *device;
+	const char *cmd, *socket, *listen, *key_path, *identity_path, *config, *wanted, *device;
 	struct weir_key *key;
-	struct metrics_options metrics;
-	bool json;
+	struct weir_identity *identity;
+	struct http_options metrics;
+	enum log_format log;
+	bool json, no_sandbox;
 };
 
 static const struct cmdline_option share_options[] = {
@@ -47,22 +53,44 @@ static const struct cmdline_option share_options[] = {
 	{ "listen", 'l', "ADDR[:PORT]",
 	  "where other hosts' daemons and muxes connect; default\n"
 	  "127.0.0.1:7475; port 0: any free port",
-	  CMDLINE_TEXT(struct share_command, listen) },
+	  CMDLINE_CHECKED(struct share_command, listen, weir_address_is_well_formed,
+			  "host, host:port or [v6]:port") },
 	{ "key", 'k', "FILE",
 	  "the key shared with other hosts (weir key new FILE); needed\n"
 	  "beyond loopback",
-	  CMDLINE_TEXT(struct share_command, key_path) },
+	  CMDLINE_TEXT(struct share_command, key_path), .is_usable = usable_key },
+	{ "identity", 0, "FILE",
+	  "be known to other hosts by this identity ('weir key identity\n"
+	  "FILE'), which the file of their key names",
+	  CMDLINE_TEXT(struct share_command, identity_path), .is_usable = usable_identity },
 	{ "config", 'c', "FILE", "how tenants are treated; SIGHUP: read the file again",
-	  CMDLINE_TEXT(struct share_command, config) },
+	  CMDLINE_TEXT(struct share_command, config), .is_usable = usable_rules },
 	{ "json", 'j', NULL, "print the ready line as JSON",
 	  CMDLINE_FLAG(struct share_command, json) },
 	METRICS_OPTIONS(struct share_command, metrics),
+	LOG_OPTION(struct share_command, log),
+	SANDBOX_OPTION(struct share_command, no_sandbox),
 	DEVICE_OPTION(struct share_command, wanted),
 	{ NULL },
 };
 
+static int check_together(const char *cmd, const void *options)
+{
+	const struct share_command *c = options;
+	struct weir_error error;
+	struct addrinfo *list;
+
+	if (!c->listen)
+		return EXIT_OK;
+	if (weir_listener_check(c->listen, "a mux", c->key_path, &list, &error))
+		return failure(cmd, "%s", error.text);
+	freeaddrinfo(list);
+	return EXIT_OK;
+}
+
 const struct cmdline share_line = {
 	.section = "share",
+	.check = check_together,
 	.size = sizeof(struct share_command),
 	.usage = usage,
 	.options = share_options,
@@ -107,10 +135,11 @@ static void reload(const struct share_command *c, struct share_daemon *share)
 
 	notify_reloading();
 	if (share_config_load(c->config, &config, &error)) {
-		fprintf(stderr, "%s: the old configuration stays: %s\n", c->cmd, error.text);
+		log_event(WEIR_LOG_ERROR, "not reloaded, the old configuration stays id=W304: %s",
+			  error.text);
 	} else {
 		share_daemon_reload(share, &config);
-		fprintf(stderr, "%s: read the configuration again\n", c->cmd);
+		log_event(WEIR_LOG_INFO, "reloaded");
 	}
 	notify_ready("serves tenants at %s", c->socket);
 }
@@ -145,6 +174,7 @@ static int open_all(const struct share_command *c, struct share_daemon *share)
 		.listen = c->listen,
 		.device = c->device,
 		.key = c->key,
+		.identity = c->identity,
 		.connections_max = UINT16_MAX,
 	};
 	struct weir_error error;
@@ -194,6 +224,8 @@ static int run(struct share_command *c)
 		share_daemon_close(&share);
 		return status;
 	}
+	if (!c->no_sandbox)
+		sandbox_enter(c->cmd);
 	say_ready(c, &share);
 	notify_ready("serves tenants at %s", c->socket);
 	wait_end(c, &share, &set);
@@ -214,11 +246,18 @@ int cmd_share(int argc, char **argv)
 
 	if (status != CMDLINE_PARSED)
 		return status;
-	status = device_choose(argv[0], c.wanted, &c.device);
+	log_begin(argv[0], c.log);
+	status = check_together(argv[0], &c);
+	if (!status)
+		status = device_choose(argv[0], c.wanted, &c.device);
 	if (!status && c.key_path && weir_key_load(c.key_path, &c.key, &error))
+		status = failure(argv[0], "%s", error.text);
+	if (!status && c.identity_path &&
+	    weir_identity_load(c.identity_path, &c.identity, &error))
 		status = failure(argv[0], "%s", error.text);
 	if (!status)
 		status = run(&c);
 	weir_key_free(c.key);
+	weir_identity_free(c.identity);
 	return status;
 }

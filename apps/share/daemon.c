@@ -25,7 +25,7 @@ static bool socket_is_taken(const char *path)
 	int fd = weir_mux_ipc_connect(path, NULL);
 
 	if (fd >= 0) {
-		close(fd);
+		passed_fd_close_socket(fd);
 		return true;
 	}
 	if (fd == -ECONNREFUSED && !stat(path, &what) && S_ISSOCK(what.st_mode))
@@ -119,7 +119,7 @@ static void *acceptor_run(void *arg)
 	int fd;
 
 	/* share_daemon_close() shuts the socket down. */
-	while ((fd = accept4(share->socket, NULL, NULL, SOCK_CLOEXEC)) >= 0 || errno == EINTR ||
+	while ((fd = passed_fd_accept(share->socket, SOCK_CLOEXEC)) >= 0 || errno == EINTR ||
 	       errno == ECONNABORTED || errno == EMFILE || errno == ENFILE)
 		if (fd >= 0)
 			admit_tenant(share, fd);
@@ -195,7 +195,7 @@ void share_daemon_close(struct share_daemon *share)
 	if (share->has_doorbell_poller)
 		pthread_join(share->doorbell_poller, NULL);
 	if (share->socket >= 0)
-		close(share->socket);
+		passed_fd_close_socket(share->socket);
 	if (share->epoll >= 0)
 		close(share->epoll);
 	if (share->wake >= 0)

@@ -58,15 +58,15 @@ static int take_share(struct top_sample *sample, const struct top_sources *sourc
 	return rc;
 }
 
-/* A pool may be out of reach for a while: then it is not shown. */
+/* A pool may be out of reach for a while: then the reason is shown. */
 static void take_pool(struct top_sample *sample, struct weir_pool_client *pool)
 {
-	struct weir_error ignored;
-
 	if (!pool)
 		return;
 	sample->map = calloc(1, sizeof(*sample->map));
-	if (sample->map && weir_pool_client_read(pool, sample->map, &ignored)) {
+	if (!sample->map)
+		weir_error_set(&sample->pool_error, -ENOMEM, "out of memory");
+	else if (weir_pool_client_read(pool, sample->map, &sample->pool_error)) {
 		free(sample->map);
 		sample->map = NULL;
 	}
@@ -103,12 +103,12 @@ void top_sample_fini(struct top_sample *sample)
 }
 
 static const struct top_column of_donors[] = {
-	{ "address", "address", TOP_TEXT },	 { "pid", "pid", TOP_NUMBER },
-	{ "lent", "lent_bytes", TOP_BYTES },	 { "limit", "limit_bytes", TOP_BYTES },
-	{ "clients", "clients", TOP_NUMBER },	 { "regions", "regions", TOP_NUMBER },
-	{ "messages", "messages_s", TOP_RATE },	 { "unloaded", "unloaded_writes_s", TOP_RATE },
-	{ "rejected", "rejected", TOP_NUMBER },	 { "device", "device", TOP_TEXT },
-	{ NULL, "memory_bytes", TOP_BYTES },	 { NULL, NULL, TOP_TEXT },
+	{ "address", "address", TOP_TEXT },	{ "pid", "pid", TOP_NUMBER },
+	{ "lent", "lent_bytes", TOP_BYTES },	{ "limit", "limit_bytes", TOP_BYTES },
+	{ "clients", "clients", TOP_NUMBER },	{ "regions", "regions", TOP_NUMBER },
+	{ "messages", "messages_s", TOP_RATE }, { "unloaded", "unloaded_writes_s", TOP_RATE },
+	{ "rejected", "rejected", TOP_NUMBER }, { "device", "device", TOP_TEXT },
+	{ NULL, "memory_bytes", TOP_BYTES },	{ NULL, NULL, TOP_TEXT },
 };
 
 static const struct top_section top_donors = { "donors", "donors", of_donors, NULL, 0 };
@@ -222,10 +222,10 @@ static int session_rows(const struct top_sample *old, const struct top_sample *n
 }
 
 static const struct top_column of_pool[] = {
-	{ "donor", "donor", TOP_TEXT },	    { "state", "state", TOP_TEXT },
-	{ "domain", "domain", TOP_TEXT },   { "memory", "bytes", TOP_BYTES },
+	{ "donor", "donor", TOP_TEXT },	      { "state", "state", TOP_TEXT },
+	{ "domain", "domain", TOP_TEXT },     { "memory", "bytes", TOP_BYTES },
 	{ "serving", "serving", TOP_NUMBER }, { "syncing", "syncing", TOP_NUMBER },
-	{ "out", "out", TOP_NUMBER },	    { NULL, NULL, TOP_TEXT },
+	{ "out", "out", TOP_NUMBER },	      { NULL, NULL, TOP_TEXT },
 };
 
 static const struct top_section top_pool = { "pool", "pool", of_pool, NULL, 0 };

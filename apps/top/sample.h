@@ -38,7 +38,7 @@ struct top_session {
  * @donors: of this host
  * @sessions: @nr_sessions of this host
  * @share: the tenants
- * @map: of the pool; NULL: no pool, or it could not be read
+ * @map: of the pool; NULL: no pool, or it could not be read, for @pool_error
  */
 struct top_sample {
 	uint64_t at_ns;
@@ -47,6 +47,7 @@ struct top_sample {
 	size_t nr_sessions;
 	struct share_snapshot share;
 	struct weir_pool_map *map;
+	struct weir_error pool_error;
 };
 
 /* The sections, in their order on the screen. */

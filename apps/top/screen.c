@@ -89,6 +89,8 @@ static void put_parts(struct top_screen *s, const struct top_page *page,
 		put_line(s, TOP_LINE_ROW,
 			 *view->filter ? "nothing matches the filter" :
 					 "no donor, session or tenant that you may see");
+	if (*page->pool_error)
+		put_line(s, TOP_LINE_ROW, page->pool_error);
 	for (enum top_part part = 0; part < TOP_PARTS; part++) {
 		if (!page->section[part].nr_rows)
 			continue;

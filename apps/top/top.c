@@ -4,6 +4,7 @@
 #include "apps/common/cmdline.h"
 #include "apps/common/json.h"
 #include "apps/common/stop.h"
+#include "apps/inspect/memfd_scan.h"
 #include "apps/top/view.h"
 #include "lib/base/clock.h"
 
@@ -25,7 +26,7 @@ static const char notes[] =
 
 struct top {
 	const char *cmd, *socket, *pool, *sort, *filter;
-	bool flows, once, json;
+	bool flows, once, json, containers;
 	double interval_s;
 	struct top_sources sources;
 	struct top_view view;
@@ -53,7 +54,9 @@ static void print_page(const struct top *top, const struct top_page *page)
 		is_first = false;
 		top_page_lines(page, &top->view, part, TOP_LINE_MAX, SIZE_MAX, print_line, NULL);
 	}
-	if (is_first)
+	if (*page->pool_error && !top->once)
+		puts(page->pool_error);
+	else if (is_first)
 		puts("no donor, session or tenant that you may see");
 }
 
@@ -68,12 +71,15 @@ static void print_json(const struct top *top, const struct top_page *page)
 			continue;
 		top_section_json(&page->section[part], &json);
 	}
+	if (*page->pool_error)
+		json_string(&json, "pool_error", page->pool_error);
 	json_end(&json);
 }
 
 /* Return: an exit status. */
 static int show(struct top *top)
 {
+	int status = EXIT_OK;
 	struct top_page page;
 
 	if (top_page_make(&page, &top->view, &top->old, &top->new))
@@ -84,9 +90,11 @@ static int show(struct top *top)
 		print_json(top, &page);
 	else
 		print_page(top, &page);
-	top_page_fini(&page);
 	fflush(stdout);
-	return EXIT_OK;
+	if (top->once && *page.pool_error)
+		status = failure(top->cmd, "%s", page.pool_error);
+	top_page_fini(&page);
+	return status;
 }
 
 /* Until the next sample is due, or the end. Return: whether to go on. */
@@ -102,7 +110,7 @@ static bool wait_for_keys(struct top *top)
 			return false;
 		if (key == TOP_KEY_PAUSE)
 			top->is_paused = !top->is_paused;
-		if (key != TOP_KEY_NONE && top->new.at_ns && show(top))
+		if (key != TOP_KEY_NONE && top->new.at_ns &&show(top))
 			return false;
 	}
 	return !stop_requested();
@@ -163,7 +171,7 @@ static const struct cmdline_option top_options[] = {
 	{ "sort", 0, "COLUMN",
 	  "sort by this column, such as p99, in each part that has it;\n"
 	  "numbers greatest first",
-	  CMDLINE_TEXT(struct top, sort) },
+	  CMDLINE_TEXT(struct top, sort), .print_names = top_view_print_columns },
 	{ "filter", 0, "TEXT", "only rows that contain it, such as a process or an address",
 	  CMDLINE_TEXT(struct top, filter) },
 	{ "pool", 0, "POOL", "also show the donors of this pool; see 'weir pool --help'",
@@ -171,6 +179,7 @@ static const struct cmdline_option top_options[] = {
 	{ "socket", 's', "PATH",
 	  "of weir share; default $WEIR_SHARE, or else\n" WEIR_MUX_IPC_SOCKET,
 	  CMDLINE_TEXT(struct top, socket) },
+	MEMFD_SCAN_OPTION(struct top, containers),
 	{ "flows", 'f', NULL, "also show each tenant's connections",
 	  CMDLINE_FLAG(struct top, flows) },
 	{ "interval", 'i', "SECONDS", "between updates; default 1",
@@ -196,6 +205,7 @@ int cmd_top(int argc, char **argv)
 
 	if (status != CMDLINE_PARSED)
 		return status;
+	memfd_scan_include_containers(top.containers);
 	top_view_init(&top.view);
 	if (top.sort && !top_view_sort(&top.view, top.sort))
 		return usage_error(argv[0], "--sort %s: no part has this column", top.sort);

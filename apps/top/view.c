@@ -33,6 +33,17 @@ bool top_view_sort(struct top_view *view, const char *head)
 	return is_known;
 }
 
+void top_view_print_columns(void)
+{
+	for (enum top_part part = 0; part < TOP_PARTS; part++) {
+		struct top_section section = declared(part);
+
+		for (unsigned int i = 0; section.columns[i].json; i++)
+			if (section.columns[i].head)
+				puts(section.columns[i].head);
+	}
+}
+
 void top_view_init(struct top_view *view)
 {
 	*view = (struct top_view){ .chosen = TOP_SESSIONS };
@@ -68,6 +79,9 @@ int top_page_make(struct top_page *page, const struct top_view *view, const stru
 			top_section_filter(section, view->filter);
 		top_section_sort(section, view->order[part], view->is_reversed[part]);
 	}
+	if (*new->pool_error.text)
+		snprintf(page->pool_error, sizeof(page->pool_error), "pool: %s",
+			 new->pool_error.text);
 	if (rc)
 		top_page_fini(page);
 	return rc;

@@ -21,10 +21,14 @@ struct top_view {
 	enum top_part chosen;
 };
 
-/* The sections of two samples, sorted and filtered. */
+/*
+ * The sections of two samples, sorted and filtered. @pool_error: why the pool's map cannot be read,
+ * or the empty string.
+ */
 struct top_page {
 	double seconds; /* between the samples */
 	struct top_section section[TOP_PARTS];
+	char pool_error[TOP_LINE_MAX + 8];
 };
 
 enum top_line { TOP_LINE_TITLE, TOP_LINE_HEAD, TOP_LINE_ROW };
@@ -34,6 +38,8 @@ void top_view_init(struct top_view *view);
 
 /* Sorts each part that has a column with this head by it. Return: false: no part has. */
 bool top_view_sort(struct top_view *view, const char *head);
+/* Prints the columns that a part has, for completion. */
+void top_view_print_columns(void);
 
 /* The next column of the chosen part that has a head. */
 void top_view_next_order(struct top_view *view);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "apps/mount/fuse/operation_span.h"
 #include "lib/base/clock.h"
 #include "wire/status.h"
 
@@ -44,6 +45,11 @@ int call_add_name(struct donor_message *q, const char *name)
 	return call_add_bytes(q, name, length);
 }
 
+bool call_is_in_doubt(int status)
+{
+	return status == -ETIMEDOUT || status == -ECONNRESET;
+}
+
 int call_status(int status, const void *reply, size_t length, size_t body_min)
 {
 	struct wire_fs_reply head;
@@ -66,10 +72,26 @@ struct patience {
 	bool waits; /* the timeout has passed */
 };
 
+/* Of this thread's calls, or 0. */
+static _Thread_local uint64_t calls_until_ns;
+
+void call_end_at(uint64_t ns)
+{
+	calls_until_ns = ns;
+}
+
+bool call_is_late(void)
+{
+	return calls_until_ns && weir_now_ns() >= calls_until_ns;
+}
+
 static bool goes_on(void *arg)
 {
 	struct patience *patience = arg;
 	struct mount *m = patience->mount;
+
+	if (call_is_late())
+		return false;
 
 	if (!m->fuse)
 		return weir_now_ns() < patience->mount_ns;
@@ -106,19 +128,34 @@ int call_wait(struct mount *m, fuse_req_t req, const void *message, size_t lengt
 	return rc;
 }
 
-int call(struct mount *m, struct donor_message *q, struct donor_reply *reply, size_t body_min)
+static int call_now(struct mount *m, struct donor_message *q, struct donor_reply *reply,
+		    size_t body_min)
 {
 	const struct sharing_request request = sharing_note_request(&m->share);
-	int rc = call_wait(m, q->req, q->bytes, q->length, reply);
+	struct weir_span *span = operation_span_call(m, operation_span(), q->head.op);
+	int rc = call_wait(m, q->req, q->bytes, q->length, reply), status;
 
 	q->phase = SHARING_NO_PHASE;
-	q->is_late = rc == -ETIMEDOUT;
+	q->is_in_doubt = call_is_in_doubt(rc);
 	if (!rc && reply->length >= sizeof(reply->head)) {
 		sharing_note_reply(&m->share, request, reply->head.shared);
 		if (!reply->head.shared && request.phase % 2 == 0)
 			q->phase = request.phase;
 	}
-	return call_status(rc, reply->bytes, reply->length, body_min);
+	status = call_status(rc, reply->bytes, reply->length, body_min);
+	weir_span_end(span, status);
+	return status;
+}
+
+int call(struct mount *m, struct donor_message *q, struct donor_reply *reply, size_t body_min)
+{
+	int rc = change_log_settle(m, q->req);
+
+	if (!rc)
+		return call_now(m, q, reply, body_min);
+	q->phase = SHARING_NO_PHASE;
+	q->is_in_doubt = true; /* as after a call without an answer */
+	return rc;
 }
 
 int call_attr(struct mount *m, struct donor_message *q, struct wire_fs_attr *attr)
@@ -156,7 +193,7 @@ int call_later(struct mount *m, const void *message, size_t length, uint64_t tim
 	return weir_call_async(m->session, message, length, timeout_ns, fn, arg) ? -EIO : 0;
 }
 
-static void reply_ignored(void *arg, int status, const void *reply, size_t length)
+void call_ignore_reply(void *arg, int status, const void *reply, size_t length)
 {
 	(void)status;
 	(void)reply;
@@ -169,7 +206,7 @@ int call_without_reply(struct mount *m, const void *message, size_t length)
 	int rc;
 
 	mount_begin(m);
-	rc = call_later(m, message, length, 0, reply_ignored, m);
+	rc = call_later(m, message, length, 0, call_ignore_reply, m);
 	if (rc)
 		mount_end(m);
 	return rc;

@@ -19,7 +19,7 @@ struct donor_message {
 	size_t length;
 	fuse_req_t req; /* may be interrupted; or NULL */
 	unsigned int phase; /* in which the reply was true, or SHARING_NO_PHASE; see sharing.h */
-	bool is_late; /* no reply came in time */
+	bool is_in_doubt; /* call_is_in_doubt() */
 	union {
 		struct wire_fs_head head;
 		char bytes[WEIR_MESSAGE_MAX];
@@ -65,9 +65,18 @@ static inline uint64_t call_timeout_ns(const struct mount *m)
 int call_wait(struct mount *m, fuse_req_t req, const void *message, size_t length,
 	      struct donor_reply *reply);
 
+/*
+ * Calls of this thread end with -EINTR from then on, also of a mount that waits for ever. 0: no
+ * longer.
+ */
+void call_end_at(uint64_t ns);
+bool call_is_late(void);
+
 /**
  * call() - call the donor and wait for the reply
  * @body_min: bytes that must follow the reply's head
+ *
+ * First settles the log of changes (change_log.h).
  *
  * Context: any thread outside callbacks.
  * Return: 0, or an errno for the program.
@@ -99,6 +108,8 @@ static inline const void *call_reply_body(const struct donor_reply *reply)
  */
 int call_later(struct mount *m, const void *message, size_t length, uint64_t timeout_ns,
 	       weir_reply_fn *fn, void *arg);
+/* A weir_reply_fn that ends with a mount_end() of @arg. */
+void call_ignore_reply(void *arg, int status, const void *reply, size_t length);
 /*
  * Calls the donor and ignores the reply. The message is a call nevertheless: an unanswered one-way
  * message ends the session when its channel breaks (weir_send()).
@@ -106,6 +117,12 @@ int call_later(struct mount *m, const void *message, size_t length, uint64_t tim
  * Context: any thread. Return: 0, or -EIO if not sent.
  */
 int call_without_reply(struct mount *m, const void *message, size_t length);
+
+/*
+ * Whether the donor may have carried out a call that ended so: it has not answered in time, or the
+ * channel broke.
+ */
+bool call_is_in_doubt(int status);
 
 /*
  * The result of a call: -EINTR after an interruption, -EIO for another error of the session or a

@@ -7,12 +7,14 @@
 
 #include "apps/mount/donor/call.h"
 #include "apps/mount/mount.h"
+#include "apps/mount/sealed/sealed.h"
 #include "lib/base/clock.h"
 
 /* Allows for delays of a thread between a reply "alone" and its own reply to the kernel. */
 #define MARGIN_MS 200
 #define EXPIRY_MS (FS_ALONE_MS + MARGIN_MS)
 #define NS_PER_MS 1000000ull
+#define LOOK_AGAIN_MS 5
 
 int sharing_init(struct sharing *share)
 {
@@ -66,6 +68,14 @@ void sharing_warned(struct mount *m)
 		timerfd_settime(m->share.fd, 0, &expiry, NULL);
 }
 
+/* The log of changes is not empty yet. */
+static void look_again(const struct sharing *share)
+{
+	const struct itimerspec soon = { .it_value.tv_nsec = LOOK_AGAIN_MS * 1000000L };
+
+	timerfd_settime(share->fd, 0, &soon, NULL);
+}
+
 void sharing_answer(struct mount *m)
 {
 	struct wire_fs_head shared = { .op = FS_SHARED };
@@ -73,7 +83,14 @@ void sharing_answer(struct mount *m)
 
 	if (read(m->share.fd, &count, sizeof(count)) != sizeof(count))
 		return; /* not expired yet */
-	inodes_commit_ahead(m); /* the other client must see this client's changes */
+	sealed_warned(m);
+	inodes_commit_ahead(m); /* the other client must see all changes, ... */
+	(void)reserve_give_back(m, true);
+	if (!change_log_is_empty(m)) { /* ... also waiting ones */
+		change_log_run(m);
+		look_again(&m->share);
+		return;
+	}
 	/*
 	 * End the phase before the answer: the donor may send another FS_SHARE once it has the
 	 * answer.

@@ -3,6 +3,7 @@
 
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/privilege.h"
+#include "apps/mount/sealed/sealed.h"
 
 /* @phase: in which the attributes were true */
 static void reply_attr(fuse_req_t req, struct inode *inode, int rc, unsigned int phase)
@@ -14,7 +15,7 @@ static void reply_attr(fuse_req_t req, struct inode *inode, int rc, unsigned int
 		return;
 	}
 	inode_stat(inode, &st);
-	fuse_reply_attr(req, &st, sharing_cache_seconds(&mount_of(req)->share, phase));
+	fuse_reply_attr(req, &st, inode_cache_seconds(inode, phase));
 }
 
 /*
@@ -102,13 +103,29 @@ static void drop_privilege(fuse_req_t req, struct inode *inode, struct wire_fs_s
 		set->mask |= FS_SET_MODE;
 }
 
+/* The gate is entered alone. */
+static int set_sealed_size(struct inode *inode, struct donor_message *q,
+			   struct wire_fs_setattr *set)
+{
+	const uint64_t size = set->size;
+	int rc = size > SEALED_FILE_MAX ? -EFBIG : sealed_cut(inode, size);
+
+	if (rc)
+		return rc;
+	set->size = sealed_stored_size(size);
+	rc = inode_set(inode, q);
+	if (!rc)
+		sealed_was_cut(inode, size);
+	return rc;
+}
+
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		struct fuse_file_info *fi)
 {
 	struct inode *inode = op_inode(req, ino);
 	struct donor_message q;
 	struct wire_fs_setattr *set = call_begin(&q, FS_SETATTR, ino, sizeof(*set), req);
-	bool cuts = to_set & FUSE_SET_ATTR_SIZE;
+	bool cuts = to_set & FUSE_SET_ATTR_SIZE, sealed = mount_of(req)->sealed;
 	int rc;
 
 	(void)fi;
@@ -123,7 +140,7 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		privilege_check(req, inode);
 		inode_enter_alone(inode);
 	}
-	rc = inode_set(inode, &q);
+	rc = cuts && sealed ? set_sealed_size(inode, &q, set) : inode_set(inode, &q);
 	if (cuts)
 		inode_leave(inode);
 	reply_attr(req, inode, rc, q.phase);

@@ -5,16 +5,16 @@
 #include <string.h>
 
 #include "apps/mount/donor/call.h"
+#include "apps/mount/fuse/local.h"
 #include "apps/mount/fuse/ops.h"
+#include "apps/mount/sealed/sealed.h"
 
 void entry_fill(struct inode *inode, struct fuse_entry_param *entry, unsigned int phase)
 {
-	double seconds = sharing_cache_seconds(&inode->mount->share, phase);
-
 	*entry = (struct fuse_entry_param){
 		.ino = inode->ino,
-		.attr_timeout = seconds,
-		.entry_timeout = seconds,
+		.attr_timeout = inode_cache_seconds(inode, phase),
+		.entry_timeout = sharing_cache_seconds(&inode->mount->share, phase),
 	};
 	inode_stat(inode, &entry->attr);
 }
@@ -40,22 +40,31 @@ void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forg
 	fuse_reply_none(req);
 }
 
-/* @is_new: this client has just made it. */
-static void reply_entry(fuse_req_t req, int rc, const struct wire_fs_attr *attr,
-			unsigned int phase, bool is_new)
+/* @inode: with a lookup by the kernel; NULL: no memory. @is_new: just made here. */
+static void reply_inode(fuse_req_t req, struct inode *inode, unsigned int phase, bool is_new)
 {
 	struct fuse_entry_param entry;
-	struct inode *inode = rc ? NULL : inode_add(mount_of(req), attr, phase);
 
 	if (!inode) {
-		op_reply(req, rc ? rc : -ENOMEM);
+		op_reply(req, -ENOMEM);
 		return;
 	}
-	if (is_new && S_ISDIR(attr->mode))
+	if (is_new && S_ISDIR(inode->attr.mode))
 		names_begin_empty(inode, phase);
 	entry_fill(inode, &entry, phase);
 	if (fuse_reply_entry(req, &entry))
 		inode_put(inode, 1);
+}
+
+static void reply_entry(fuse_req_t req, int rc, const struct wire_fs_attr *attr,
+			unsigned int phase, bool is_new)
+{
+	struct inode *inode = rc ? NULL : inode_add(mount_of(req), attr, phase);
+
+	if (rc)
+		op_reply(req, rc);
+	else
+		reply_inode(req, inode, phase, is_new);
 }
 
 /* The absence of a name, seen in @phase, may be cached, too. */
@@ -180,6 +189,8 @@ static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mod
 	if (!rc)
 		rc = entry_change(dir->mount, &q, &reply, attrs, 2);
 	entry_added(dir, rc, q.phase, name, attrs[0].ino);
+	if (!rc && S_ISREG(mode))
+		sealed_was_made(dir->mount, attrs[0].ino);
 	reply_entry(req, rc, &attrs[0], q.phase, true);
 	inode_put(dir, 1);
 }
@@ -189,14 +200,33 @@ void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, 
 	make(req, parent, name, mode, rdev, "");
 }
 
+static bool make_here(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      const char *target)
+{
+	struct inode *dir = inode_get(mount_of(req), parent), *inode;
+	unsigned int phase;
+	bool made;
+
+	if (!dir)
+		return false;
+	made = local_make(req, (struct local_side){ dir, name }, mode, target, &inode, &phase);
+	if (made)
+		reply_inode(req, inode, phase, true);
+	inode_put(dir, 1);
+	return made;
+}
+
 void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	make(req, parent, name, (mode & ~(mode_t)S_IFMT) | S_IFDIR, 0, "");
+	mode = (mode & ~(mode_t)S_IFMT) | S_IFDIR;
+	if (!make_here(req, parent, name, mode, ""))
+		make(req, parent, name, mode, 0, "");
 }
 
 void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-	make(req, parent, name, S_IFLNK | 0777, 0, target);
+	if (!make_here(req, parent, name, S_IFLNK | 0777, target))
+		make(req, parent, name, S_IFLNK | 0777, 0, target);
 }
 
 void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
@@ -215,6 +245,7 @@ void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 		names_begin_change(dir);
 		if (!rc)
 			rc = entry_change(dir->mount, &q, &reply, attrs, 2);
+		inode_doubt_links(inode);
 		entry_added(dir, rc, q.phase, name, ino);
 		reply_entry(req, rc, &attrs[0], q.phase, false);
 		inode_put(dir, 1);
@@ -255,6 +286,12 @@ static void remove_name(fuse_req_t req, enum wire_fs_op op, fuse_ino_t parent, c
 
 	if (!dir)
 		return;
+	if (op == FS_UNLINK ? local_unlink((struct local_side){ dir, name }) :
+			      local_rmdir((struct local_side){ dir, name })) {
+		op_reply(req, 0);
+		inode_put(dir, 1);
+		return;
+	}
 	call_begin(&q, op, parent, sizeof(struct wire_fs_head), req);
 	rc = call_add_name(&q, name);
 	names_begin_change(dir);
@@ -277,13 +314,8 @@ void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	remove_name(req, FS_RMDIR, parent, name);
 }
 
-struct rename_side {
-	struct inode *dir;
-	const char *name;
-};
-
 /* @attrs: of an FS_RENAME. Two names of the same file stay as they are. */
-static void renamed(const struct rename_side *from, const struct rename_side *to,
+static void renamed(const struct local_side *from, const struct local_side *to,
 		    unsigned int flags, unsigned int phase, const struct wire_fs_attr *attrs)
 {
 	const uint64_t moved = attrs[2].ino, replaced = attrs[3].ino;
@@ -297,8 +329,8 @@ static void renamed(const struct rename_side *from, const struct rename_side *to
 	names_add(to->dir, phase, to->name, moved);
 }
 
-static void rename_name(fuse_req_t req, const struct rename_side *from,
-			const struct rename_side *to, unsigned int flags)
+static void rename_name(fuse_req_t req, const struct local_side *from,
+			const struct local_side *to, unsigned int flags)
 {
 	struct mount *m = mount_of(req);
 	struct donor_message q;
@@ -335,11 +367,14 @@ static void rename_name(fuse_req_t req, const struct rename_side *from,
 void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
 	       const char *new_name, unsigned int flags)
 {
-	const struct rename_side from = { op_inode(req, parent), name };
-	const struct rename_side to = { from.dir ? op_inode(req, new_parent) : NULL, new_name };
+	const struct local_side from = { op_inode(req, parent), name };
+	const struct local_side to = { from.dir ? op_inode(req, new_parent) : NULL, new_name };
 
 	if (to.dir) {
-		rename_name(req, &from, &to, flags);
+		if (!flags && local_rename(from, to))
+			op_reply(req, 0);
+		else
+			rename_name(req, &from, &to, flags);
 		inode_put(to.dir, 1);
 	}
 	if (from.dir)

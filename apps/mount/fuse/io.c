@@ -12,7 +12,9 @@
 
 #include "apps/mount/fuse/io.h"
 #include "apps/mount/fuse/kernel_cache.h"
+#include "apps/mount/fuse/operation_span.h"
 #include "apps/mount/fuse/privilege.h"
+#include "apps/mount/sealed/sealed.h"
 
 #define PIECES_MAX 16 /* pieces started at a time */
 #define RPCS_MAX 8 /* requests for the same place before the donor's replies are judged invalid */
@@ -42,7 +44,7 @@ static enum io_step next_piece(struct io *io, struct io_piece *piece)
 	uint64_t at = io->offset + io->done;
 	uint64_t volume;
 
-	piece->data = io->buffer->data + io->done;
+	piece->data = io->data + io->done;
 	if (map_find(&io->inode->map, at, &volume, &piece->length)) {
 		piece->region =
 			volume_find(&io->mount->volume, volume, &piece->offset, &piece->length);
@@ -92,6 +94,8 @@ static enum io_step begin_io(struct io *io)
 			return STEP_ASK;
 		io->length = io->offset < inode->size ? inode->size - io->offset : 0;
 	}
+	if (io->at_once && io->at_once->below_end)
+		*io->at_once->below_end = io->length;
 	io->begun = true;
 	return STEP_GO;
 }
@@ -140,7 +144,7 @@ static int start_piece(struct io *io, const struct io_piece *piece)
 	const struct weir_iov iov = {
 		.addr = piece->data,
 		.length = piece->length,
-		.memory = io->mount->loop.memory,
+		.memory = io->memory,
 	};
 
 	if (io->write)
@@ -148,14 +152,41 @@ static int start_piece(struct io *io, const struct io_piece *piece)
 	return weir_read_async(piece->region, piece->offset, &iov, 1, &completion, NULL);
 }
 
+/* A step begins: a call to the donor, or transfers. */
+static void begin_part(struct io *io, enum wire_fs_op op)
+{
+	io->part = operation_span_call(io->mount, io->span, op);
+}
+
+static void end_part(struct io *io, int rc)
+{
+	weir_span_end(io->part, rc);
+	io->part = NULL;
+}
+
+static void begin_transfer(struct io *io, const struct io_piece *pieces, unsigned int nr)
+{
+	uint64_t bytes = 0;
+
+	begin_part(io, io->write ? FS_WRITE : FS_READ);
+	for (unsigned int i = 0; io->part && i < nr; i++)
+		bytes += pieces[i].region ? pieces[i].length : 0;
+	weir_span_number(io->part, "weir.bytes", bytes);
+}
+
 /* Return: true if all pieces are complete already. */
 static bool start_pieces(struct io *io, const struct io_piece *pieces, unsigned int nr)
 {
+	bool only_places = io->at_once && io->at_once->only_places;
 	unsigned int settled = 1;
 
+	if (!only_places)
+		begin_transfer(io, pieces, nr);
 	atomic_store(&io->pending, nr + 1);
 	for (unsigned int i = 0; i < nr; i++) {
-		if (!pieces[i].region) {
+		if (only_places) {
+			settled++;
+		} else if (!pieces[i].region) {
 			memset(pieces[i].data, 0, pieces[i].length);
 			settled++;
 		} else if (start_piece(io, &pieces[i])) {
@@ -163,7 +194,10 @@ static bool start_pieces(struct io *io, const struct io_piece *pieces, unsigned 
 			settled++;
 		}
 	}
-	return atomic_fetch_sub(&io->pending, settled) == settled;
+	if (atomic_fetch_sub(&io->pending, settled) != settled)
+		return false;
+	end_part(io, atomic_load(&io->status));
+	return true;
 }
 
 /* Leaves the gate before the reply, so that waiters need not wait for the kernel's copy. */
@@ -172,9 +206,22 @@ static void finish_io(struct io *io, int rc)
 	struct mount *m = io->mount;
 	const uint64_t ino = io->inode->ino;
 
+	end_part(io, rc);
+	if (io->at_once) {
+		io->at_once->rc = rc;
+		sem_post(&io->at_once->done);
+		return;
+	}
 	if (!rc && io->write && !m->is_pool)
 		inode_wrote(io->inode, io->offset + io->length, io->length);
+	if (!rc)
+		traffic_add(io->inode, io->write, io->ended, io->length);
 	inode_leave(io->inode);
+	weir_span_end(io->span, rc);
+	if (io->ended) {
+		io->ended(io, rc);
+		return;
+	}
 	affinity_io_end(&m->caller);
 	operation_time_end(&m->operation_time, io->write ? OPERATION_WRITE : OPERATION_READ,
 			   io->begun_ns);
@@ -220,6 +267,7 @@ static void run_at_server(struct io *io)
 		pthread_mutex_unlock(&io->inode->lock);
 	}
 	transfer.offset = io->offset;
+	begin_part(io, io->write ? FS_WRITE : FS_READ);
 	if (!io->length)
 		finish_io(io, 0);
 	else if (link_call(&io->mount->link, &transfer, sizeof(transfer), io->buffer->data,
@@ -237,6 +285,7 @@ void io_run(struct io *io)
 		run_at_server(io);
 		return;
 	}
+	end_part(io, atomic_load(&io->status));
 	do {
 		step = atomic_load(&io->status) ? STEP_END : plan_pieces(io, pieces, &nr);
 		if (step == STEP_ASK || step == STEP_ASK_VOLUME)
@@ -246,12 +295,15 @@ void io_run(struct io *io)
 			}
 	} while (step == STEP_GO && start_pieces(io, pieces, nr));
 
-	if (step == STEP_ASK)
+	if (step == STEP_ASK) {
+		begin_part(io, FS_MAP);
 		map_rpc_fetch(io);
-	else if (step == STEP_ASK_VOLUME)
+	} else if (step == STEP_ASK_VOLUME) {
+		begin_part(io, FS_VOLUME);
 		map_rpc_fetch_volume(io);
-	else if (step == STEP_END)
+	} else if (step == STEP_END) {
 		finish_io(io, atomic_load(&io->status));
+	}
 }
 
 /* The transfer that this thread has just received and may block for, outside callbacks. */
@@ -280,6 +332,8 @@ static void transfer(fuse_req_t req, size_t size, off_t offset, struct fuse_file
 		.inode = file_inode(fi),
 		.req = req,
 		.buffer = buffer,
+		.memory = mount_of(req)->loop.memory,
+		.data = buffer->data,
 		.write = write,
 		.direct = fi->flags & O_DIRECT,
 		.append = write && !fi->writepage && atomic_load(&mount_of(req)->share.shared) &&
@@ -288,9 +342,15 @@ static void transfer(fuse_req_t req, size_t size, off_t offset, struct fuse_file
 		.offset = (uint64_t)offset,
 		.length = size,
 	};
+	io->span = operation_span_io(io->mount, write, io->inode->ino, io->offset, size);
 	mount_begin(io->mount);
 	affinity_io_begin(&io->mount->caller);
+	if (atomic_load(&io->inode->nr_grants))
+		direct_knock(io->mount);
 	pthread_mutex_lock(&io->inode->lock);
+	/* Also with O_DIRECT, which a page fault of a mapping has, too. */
+	io->inode->kernel_pages = true;
+	io->inode->mapped |= write && fi->writepage;
 	entered = rw_gate_enter(&io->inode->gate, &io->pass);
 	pthread_mutex_unlock(&io->inode->lock);
 	if (!entered)
@@ -300,11 +360,37 @@ static void transfer(fuse_req_t req, size_t size, off_t offset, struct fuse_file
 	beginning = NULL;
 }
 
+int io_at_once(struct io_at_once *at_once)
+{
+	struct io io = {
+		.mount = at_once->inode->mount,
+		.inode = at_once->inode,
+		.at_once = at_once,
+		.span = operation_span(),
+		.memory = at_once->memory,
+		.data = at_once->data,
+		.write = at_once->write,
+		.offset = at_once->offset,
+		.length = at_once->length,
+	};
+
+	sem_init(&at_once->done, 0, 0);
+	beginning = &io;
+	io_run(&io);
+	beginning = NULL;
+	while (sem_wait(&at_once->done))
+		;
+	sem_destroy(&at_once->done);
+	return at_once->rc;
+}
+
 void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	(void)ino;
 	if (size > MOUNT_TRANSFER_MAX)
-		fuse_reply_err(req, EIO);
+		op_reply(req, -EIO);
+	else if (mount_of(req)->sealed)
+		sealed_read(req, size, (uint64_t)offset, fi);
 	else
 		transfer(req, size, offset, fi, false);
 }
@@ -317,5 +403,8 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 	privilege_check(req, file_inode(fi));
 	if (offset >= FS_BLOCK)
 		inode_trim(file_inode(fi));
-	transfer(req, size, offset, fi, true);
+	if (mount_of(req)->sealed)
+		sealed_write(req, size, (uint64_t)offset, fi);
+	else
+		transfer(req, size, offset, fi, true);
 }

@@ -81,7 +81,7 @@ static void refresh_and_grant(struct deferred_work *work)
 static void granted(struct waiter *w)
 {
 	inode_learn(w->inode, &w->locked.attr, SHARING_NO_PHASE);
-	if (!w->locks || !atomic_load(&w->mount->share.shared) ||
+	if (!w->locks || w->mount->sealed || !atomic_load(&w->mount->share.shared) ||
 	    !kernel_cache_is_stale(w->inode, &w->locked) ||
 	    deferred_work_add(w->mount, refresh_and_grant, &w, sizeof(w)))
 		reply_granted(w);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "apps/mount/fuse/operation_span.h"
 #include "apps/mount/mount.h"
 #include "lib/base/error.h"
 
@@ -118,7 +119,10 @@ static void serve_request(struct mount *m, const struct fuse_buf *request)
 	const uint32_t opcode = ((const struct fuse_in_header *)request->mem)->opcode;
 	uint64_t begun_ns = operation_time_begin(&m->operation_time);
 
+	if ((opcode != FUSE_READ && opcode != FUSE_WRITE) || m->sealed)
+		operation_span_begin(m, opcode);
 	fuse_session_process_buf(m->fuse, request);
+	operation_span_end();
 	if (opcode != FUSE_READ && opcode != FUSE_WRITE)
 		operation_time_end(&m->operation_time, OPERATION_METADATA, begun_ns);
 }

@@ -10,14 +10,17 @@
 #include <string.h>
 
 #include "apps/mount/donor/call.h"
+#include "apps/mount/fuse/local.h"
+#include "apps/mount/fuse/ops.h"
 #include "apps/mount/fuse/privilege.h"
+#include "apps/mount/sealed/sealed.h"
 
 /* The donor has counted the open: from now until the last release, this client may hold maps. */
 static void note_open(struct inode *inode, uint64_t change, struct fuse_file_info *fi)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->opens++;
-	fi->fh = (uintptr_t)inode;
+	fi->fh = file_handle(inode, fi->flags);
 	/* The kernel may keep its pages if no other client has changed the file. */
 	fi->keep_cache = change == inode->pages;
 	inode->pages = change;
@@ -30,34 +33,73 @@ static bool wants_map(const struct mount *m)
 }
 
 /*
- * Learns the map after @attrs attributes of a reply in @phase. The caller has entered the gate, or
- * nobody else knows the file yet. Without a map, or with a wrong one, transfers ask.
+ * Learns the map of a reply in @phase. The caller has entered the gate, or nobody else knows the
+ * file yet. Without a map, or with a wrong one, transfers ask. @map: as for inode_learn_map()
  */
-static void learn_first_map(struct inode *inode, const struct donor_reply *reply,
-			    unsigned int attrs, unsigned int phase)
+static void learn_first_map(struct inode *inode, const void *map, size_t length, unsigned int phase)
 {
-	const size_t at = attrs * sizeof(struct wire_fs_attr);
-	struct wire_fs_map map;
+	struct wire_fs_map learned;
 
-	if (reply->length <= sizeof(reply->head) + at || phase == SHARING_NO_PHASE)
+	if (length <= sizeof(learned.reply) || phase == SHARING_NO_PHASE)
 		return;
 	pthread_mutex_lock(&inode->lock);
 	inode->map_unused |= !inode->map.nr;
-	if (!inode_learn_map(inode, reply->bytes + at, reply->length - at, 0, &map))
-		inode->first_blocks = !inode->size && map.extents;
+	if (!inode_learn_map(inode, map, length, 0, &learned))
+		inode->first_blocks = !inode->size && learned.extents;
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* The kernel has released a handle, or did not get it. */
-static void close_file(struct inode *inode)
+/* The same, of the map after @attrs attributes. */
+static void learn_replied_map(struct inode *inode, const struct donor_reply *reply,
+			      unsigned int attrs, unsigned int phase)
+{
+	const size_t at = attrs * sizeof(struct wire_fs_attr);
+
+	if (reply->length > at)
+		learn_first_map(inode, reply->bytes + at, reply->length - at, phase);
+}
+
+static void note_close(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);
 	if (!--inode->opens) {
 		map_forget(&inode->map);
-		inode->posix_locks = inode->first_blocks = false;
+		inode->posix_locks = inode->first_blocks = inode->mapped = false;
+		if (!atomic_load(&inode->nr_grants))
+			atomic_store(&inode->written_past, false);
 	}
 	pthread_mutex_unlock(&inode->lock);
+}
+
+/*
+ * The kernel has released a handle, or did not get it. The kernel waits for its own transfers, but
+ * not for those of programs that post them.
+ */
+static void close_file(struct inode *inode)
+{
+	bool waits = atomic_load(&inode->nr_grants);
+
+	if (waits)
+		inode_enter_writing(inode);
+	note_close(inode);
+	if (waits)
+		inode_leave(inode);
 	inode_close(inode);
+}
+
+/* Without the donor. Return: whether the file was made; @inode is NULL without memory. */
+static bool create_here(fuse_req_t req, struct inode *dir, const char *name, mode_t mode,
+			struct fuse_file_info *fi, struct inode **inode, unsigned int *phase)
+{
+	struct reserved_file file;
+
+	if (!local_create(req, (struct local_side){ dir, name }, mode, &file, inode, phase))
+		return false;
+	if (!*inode)
+		return true; /* the donor's count of opens stays too high until the unmount */
+	note_open(*inode, file.attr.change, fi);
+	learn_first_map(*inode, file.map, file.map_length, *phase);
+	return true;
 }
 
 /* Return: 0, or an errno for the program. */
@@ -81,11 +123,12 @@ static int create_file(fuse_req_t req, struct inode *dir, const char *name, mode
 	*phase = q.phase;
 	if (rc)
 		return rc;
+	sealed_was_made(m, attrs[0].ino);
 	*inode = inode_add(m, &attrs[0], q.phase);
 	if (!*inode)
 		return -ENOMEM; /* the donor's count of opens stays too high until the unmount */
 	note_open(*inode, attrs[0].change, fi);
-	learn_first_map(*inode, &reply, 2, q.phase);
+	learn_replied_map(*inode, &reply, 2, q.phase);
 	return 0;
 }
 
@@ -99,7 +142,12 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 
 	if (!dir)
 		return;
-	rc = create_file(req, dir, name, mode, fi, &inode, &phase);
+	pthread_rwlock_rdlock(&dir->mount->opening);
+	if (create_here(req, dir, name, mode, fi, &inode, &phase))
+		rc = inode ? 0 : -ENOMEM;
+	else
+		rc = create_file(req, dir, name, mode, fi, &inode, &phase);
+	pthread_rwlock_unlock(&dir->mount->opening);
 	inode_put(dir, 1);
 	if (rc) {
 		op_reply(req, rc);
@@ -118,12 +166,15 @@ static void learn_opened(struct inode *inode, const struct donor_reply *reply, u
 	struct wire_fs_attr attr;
 
 	memcpy(&attr, call_reply_body(reply), sizeof(attr));
-	if (fi->flags & O_TRUNC)
+	if (fi->flags & O_TRUNC) {
+		if (inode->mount->sealed)
+			sealed_was_cut(inode, 0);
 		inode_learn_size(inode, &attr, phase);
-	else
+	} else {
 		inode_learn(inode, &attr, phase);
+	}
 	note_open(inode, attr.change, fi);
-	learn_first_map(inode, reply, 1, phase);
+	learn_replied_map(inode, reply, 1, phase);
 }
 
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -140,9 +191,12 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	open->flags = (uint32_t)fi->flags;
 	open->open = wants_map(m) ? FS_OPEN_MAP : 0;
+	pthread_rwlock_rdlock(&m->opening);
 	if (cuts) {
 		privilege_check(req, inode);
 		inode_enter_alone(inode);
+		if (m->sealed)
+			(void)sealed_cut(inode, 0); /* cuts no block, and always can */
 	} else {
 		inode_enter_shared(inode);
 	}
@@ -153,6 +207,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (!rc)
 		learn_opened(inode, &reply, q.phase, fi);
 	inode_leave(inode);
+	pthread_rwlock_unlock(&m->opening);
 	if (rc)
 		op_reply(req, rc);
 	else if (fuse_reply_open(req, fi))
@@ -163,10 +218,12 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct inode *inode = file_inode(fi);
-	int rc = inode_flush_last(inode);
 	bool locks;
+	int rc;
 
 	(void)ino;
+	direct_closes(inode);
+	rc = inode_flush_last(inode);
 	pthread_mutex_lock(&inode->lock);
 	locks = inode->posix_locks;
 	pthread_mutex_unlock(&inode->lock);
@@ -183,6 +240,15 @@ void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 	(void)ino;
 	(void)datasync;
 	op_reply(req, inode_commit(file_inode(fi), req));
+}
+
+/* Names change without a file that is open. */
+void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)datasync;
+	(void)fi;
+	op_reply(req, change_log_settle(mount_of(req), req));
 }
 
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

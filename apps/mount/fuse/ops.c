@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "apps/mount/fuse/operation_span.h"
+
 #define BACKGROUND_MAX 64 /* reads and direct writes that the kernel keeps in flight */
 
 /*
@@ -39,12 +41,13 @@ struct inode *op_inode(fuse_req_t req, fuse_ino_t ino)
 	struct inode *inode = inode_get(mount_of(req), ino);
 
 	if (!inode)
-		fuse_reply_err(req, ESTALE);
+		op_reply(req, -ESTALE);
 	return inode;
 }
 
 void op_reply(fuse_req_t req, int rc)
 {
+	operation_span_failed(rc);
 	fuse_reply_err(req, -rc);
 }
 
@@ -70,6 +73,7 @@ const struct fuse_lowlevel_ops mount_ops = {
 	.flush = op_flush,
 	.release = op_release,
 	.fsync = op_fsync,
+	.fsyncdir = op_fsyncdir,
 	.opendir = op_opendir,
 	.readdir = op_readdir,
 	.readdirplus = op_readdirplus,
@@ -84,4 +88,5 @@ const struct fuse_lowlevel_ops mount_ops = {
 	.flock = op_flock,
 	.fallocate = op_fallocate,
 	.lseek = op_lseek,
+	.ioctl = op_ioctl,
 };

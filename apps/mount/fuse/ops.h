@@ -13,10 +13,21 @@
 
 extern const struct fuse_lowlevel_ops mount_ops;
 
-/* The open file's inode, stored in the file handle. */
+/*
+ * A file handle is the address of the inode, and in its lowest bits the access mode, which the
+ * kernel does not tell with an ioctl().
+ */
+#define FILE_HANDLE_ACCESS ((uint64_t)O_ACCMODE)
+_Static_assert(_Alignof(struct inode) > O_ACCMODE, "the lowest bits are free");
+
+static inline uint64_t file_handle(struct inode *inode, int flags)
+{
+	return (uintptr_t)inode | ((uint64_t)flags & FILE_HANDLE_ACCESS);
+}
+
 static inline struct inode *file_inode(const struct fuse_file_info *fi)
 {
-	return (struct inode *)(uintptr_t)fi->fh;
+	return (struct inode *)(uintptr_t)(fi->fh & ~FILE_HANDLE_ACCESS);
 }
 
 /* The inode of an operation; the caller owes an inode_put(). NULL: replied ESTALE. */
@@ -71,12 +82,18 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
 /* io.c */
 void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
 	      struct fuse_file_info *fi);
+
+/* ioctl.c */
+void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg,
+	      struct fuse_file_info *fi, unsigned int flags, const void *in, size_t in_length,
+	      size_t out_length);
 
 /* space.c */
 void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,

@@ -7,10 +7,56 @@
 
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/privilege.h"
+#include "apps/mount/sealed/sealed.h"
 
 /* Map requests per lseek. The rest of a more fragmented file counts as data. */
 #define SEEK_MAPS_MAX 4096
 #define MODES (FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)
+#define SEALED_MODES (FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE)
+
+/*
+ * Translates a range of a sealed file to its stored bytes. The caller has entered the gate alone.
+ * Return: 0; or an errno for the program. A hole without a whole block has length 0.
+ */
+static int seal_range(struct inode *inode, struct wire_fs_fallocate *f)
+{
+	uint64_t end = f->offset + f->length, first, after;
+	int rc;
+
+	if (end > SEALED_FILE_MAX)
+		return -EFBIG;
+	if (f->mode & FALLOC_FL_PUNCH_HOLE) {
+		rc = sealed_punch(inode, f->offset, end, &first, &after);
+		f->offset = first * WEIR_SEALED_SLOT;
+		f->length = first < after ? (after - first) * WEIR_SEALED_SLOT : 0;
+		return rc;
+	}
+	f->offset = f->offset / FS_BLOCK * WEIR_SEALED_SLOT;
+	f->length = sealed_stored_size(end) - f->offset;
+	return 0;
+}
+
+/* The caller has entered the gate alone. */
+static int allocate(struct inode *inode, struct donor_message *q, struct wire_fs_fallocate *f)
+{
+	struct wire_fs_attr attr;
+	int rc = inode->mount->sealed ? seal_range(inode, f) : 0;
+
+	inode_commit_ahead(inode);
+	if (rc || (inode->mount->sealed && !f->length))
+		return rc;
+	rc = call_attr(inode->mount, q, &attr);
+	if (rc) {
+		if (rc == -EIO || rc == -EINTR)
+			sharing_forget(&inode->mount->share);
+		return rc;
+	}
+	inode_learn_size(inode, &attr, q->phase);
+	if (inode->mount->sealed && f->mode & FALLOC_FL_PUNCH_HOLE)
+		sealed_was_punched(inode, f->offset / WEIR_SEALED_SLOT,
+				   (f->offset + f->length) / WEIR_SEALED_SLOT);
+	return 0;
+}
 
 void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
 		  struct fuse_file_info *fi)
@@ -18,10 +64,9 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 	struct inode *inode = file_inode(fi);
 	struct donor_message q;
 	struct wire_fs_fallocate *f = call_begin(&q, FS_FALLOCATE, ino, sizeof(*f), req);
-	struct wire_fs_attr attr;
 	int rc;
 
-	if (mode & ~MODES) {
+	if (mode & ~(inode->mount->sealed ? SEALED_MODES : MODES)) {
 		op_reply(req, -EOPNOTSUPP);
 		return;
 	}
@@ -31,12 +76,7 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 	privilege_check(req, inode);
 	inode_trim(inode);
 	inode_enter_alone(inode);
-	inode_commit_ahead(inode);
-	rc = call_attr(mount_of(req), &q, &attr);
-	if (!rc)
-		inode_learn_size(inode, &attr, q.phase);
-	else if (rc == -EIO || rc == -EINTR)
-		sharing_forget(&mount_of(req)->share);
+	rc = allocate(inode, &q, f);
 	inode_leave(inode);
 	op_reply(req, rc);
 }
@@ -95,6 +135,10 @@ void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct f
 	bool found = false;
 	int rc = 0;
 
+	if (inode->mount->sealed) { /* the kernel then calls all of a file data */
+		op_reply(req, -ENOSYS);
+		return;
+	}
 	if (offset < 0) {
 		op_reply(req, -ENXIO);
 		return;

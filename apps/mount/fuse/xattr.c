@@ -8,6 +8,7 @@
 
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/ops.h"
+#include "apps/mount/sealed/sealed.h"
 
 #define CAPABILITY "security.capability"
 #define TRUSTED "trusted."
@@ -31,6 +32,17 @@ static bool has_none(struct mount *m, fuse_ino_t ino, bool before_write)
 	pthread_mutex_unlock(&inode->lock);
 	inode_put(inode, 1);
 	return none;
+}
+
+/* Without its mark, a sealed tree is lost: programs that copy attributes shall not reach it. */
+static bool has_mark(struct mount *m, fuse_ino_t ino)
+{
+	return m->sealed && ino == FS_ROOT;
+}
+
+static bool is_mark(struct mount *m, fuse_ino_t ino, const char *name)
+{
+	return has_mark(m, ino) && !strcmp(name, SEALED_MARK);
 }
 
 static void note_set(struct mount *m, fuse_ino_t ino)
@@ -67,6 +79,10 @@ void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *v
 	struct wire_fs_xattr *set = call_begin(&q, FS_SETXATTR, ino, sizeof(*set), req);
 	int rc = call_add_name(&q, name);
 
+	if (is_mark(mount_of(req), ino, name)) {
+		op_reply(req, -EPERM);
+		return;
+	}
 	set->flags = (uint32_t)flags;
 	set->value_length = (uint32_t)size;
 	if (!rc)
@@ -86,14 +102,17 @@ static void reply_bytes(fuse_req_t req, const char *bytes, size_t length, size_t
 		fuse_reply_buf(req, bytes, length);
 }
 
-/* Removes the names in "trusted." from a list, which only root sees. Returns the length left. */
-static size_t hide_trusted(char *names, size_t length)
+/*
+ * Removes names from a list: those that begin with the @begin_length bytes at @begin. With the NUL
+ * as the last byte, @begin is a whole name. Returns the length left.
+ */
+static size_t hide(char *names, size_t length, const char *begin, size_t begin_length)
 {
 	size_t left = 0;
 
 	for (size_t at = 0, name; at < length; at += name) {
 		name = strnlen(names + at, length - at - 1) + 1;
-		if (name >= strlen(TRUSTED) && !memcmp(names + at, TRUSTED, strlen(TRUSTED)))
+		if (name >= begin_length && !memcmp(names + at, begin, begin_length))
 			continue;
 		memmove(names + left, names + at, name);
 		left += name;
@@ -107,7 +126,8 @@ void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 	struct donor_reply reply;
 	int rc;
 
-	if (has_none(mount_of(req), ino, !strcmp(name, CAPABILITY))) {
+	if (is_mark(mount_of(req), ino, name) ||
+	    has_none(mount_of(req), ino, !strcmp(name, CAPABILITY))) {
 		op_reply(req, -ENODATA);
 		return;
 	}
@@ -140,8 +160,10 @@ void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 		return;
 	}
 	length = reply.length - sizeof(reply.head);
-	if (fuse_req_ctx(req)->uid)
-		length = hide_trusted(names, length);
+	if (fuse_req_ctx(req)->uid) /* only root sees these */
+		length = hide(names, length, TRUSTED, strlen(TRUSTED));
+	else if (has_mark(mount_of(req), ino))
+		length = hide(names, length, SEALED_MARK, sizeof(SEALED_MARK));
 	reply_bytes(req, names, length, size);
 }
 
@@ -150,6 +172,10 @@ void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 	struct donor_message q;
 	int rc;
 
+	if (is_mark(mount_of(req), ino, name)) {
+		op_reply(req, -EPERM);
+		return;
+	}
 	call_begin(&q, FS_REMOVEXATTR, ino, sizeof(struct wire_fs_head), req);
 	rc = call_add_name(&q, name);
 	change(req, rc, &q);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "apps/mount/mount.h"
+#include "apps/mount/sealed/sealed.h"
 
 #define BUCKETS_MIN 1024u
 
@@ -90,6 +91,7 @@ static struct inode *create_inode(struct mount *m, const struct wire_fs_attr *at
 	inode->size = attr->size;
 	inode->pages = attr->change;
 	pthread_mutex_init(&inode->lock, NULL);
+	LIST_INIT(&inode->grants);
 	rw_gate_init(&inode->gate);
 	return inode;
 }
@@ -148,8 +150,11 @@ void inode_put(struct inode *inode, uint64_t refs)
 		inodes->nr--;
 	}
 	pthread_mutex_unlock(&inodes->lock);
-	if (unused)
-		free_inode(inode);
+	if (!unused)
+		return;
+	if (!inode->attr.nlink)
+		sealed_is_gone(inode->mount, inode->ino);
+	free_inode(inode);
 }
 
 void inodes_commit(struct mount *m)

@@ -6,7 +6,7 @@
  * only with FS_COMMIT: at close, at fsync, and before calls that depend on them. Until then the
  * inode is *dirty*, and the local attributes are newer than the donor's. While this client is
  * alone, attributes set on an open file are deferred to FS_COMMIT, too. close(2) waits for the
- * commit, so that the program hears of an error. FS_CLOSE takes along what changes afterwards.
+ * commit, unless the log takes changes (change_log.h). FS_CLOSE takes later changes along.
  *
  * While this client is alone, attributes that it has learned are current, because each operation
  * replies the attributes that it changed.
@@ -15,14 +15,17 @@
 #define WEIR_APPS_MOUNT_INODE_INODE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "apps/mount/direct/direct.h"
 #include "apps/mount/inode/rw_gate.h"
 #include "apps/mount/inode/map.h"
 #include "apps/mount/inode/names.h"
+#include "apps/mount/inode/traffic.h"
 #include "wire/fs.h"
 
 struct mount;
@@ -48,16 +51,28 @@ struct inode {
 	uint64_t end; /* of this client's writes that the donor may not know; 0: none */
 	uint64_t written; /* bytes since the last commit, to estimate blocks */
 	bool dirty;
+	bool told; /* the donor may know a size that is not 0 */
 	uint32_t set; /* FS_SET_* of local changes in attr, not sent, ... */
 	uint32_t sent; /* ... and of changes sent by a commit in progress */
 	bool posix_locks; /* locks were taken: close must drop them */
 	bool xattrs; /* an attribute was set: ignore FS_ATTR_PLAIN in replies in flight */
+	uint64_t named; /* number of the naming change, or 0; change_log.h */
 	unsigned int committing; /* FS_COMMITs, FS_SETATTRs and FS_CLOSEs in flight */
 	bool frees_blocks; /* one of these calls frees blocks, so attr.blocks is not current */
 	unsigned int opens;
 	int error; /* of a commit without a waiter, for the next fsync or close */
 	uint64_t pages; /* the attr.change for which the kernel's pages are valid */
 	uint64_t sized; /* the attr.change for which the kernel's size is not too small */
+
+	/* Of requests past the kernel; see direct.h. */
+	struct direct_grants grants; /* under direct.lock */
+	atomic_uint nr_grants;
+	atomic_bool written_past; /* the kernel may keep no attributes */
+	unsigned int page_drops; /* under way; lock */
+	bool kernel_pages; /* the kernel may have pages, or attributes, of before the next write */
+	bool mapped; /* by a program, which changes pages without a call */
+
+	struct traffic_counts traffic;
 
 	struct rw_gate gate;
 	struct map map;
@@ -111,11 +126,16 @@ void inode_learn(struct inode *inode, const struct wire_fs_attr *attr, unsigned 
 void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr, unsigned int phase);
 /* The same of an inode that the kernel may know, and of one that the donor has no more. */
 void inode_learn_changed(struct mount *m, const struct wire_fs_attr *attr, unsigned int phase);
+/* Another link of the inode may change at the same time: the donor is to be asked. */
+void inode_doubt_links(struct inode *inode);
 /* The attributes for the kernel. */
 void inode_stat(struct inode *inode, struct stat *st);
 /* A copy of the attributes; the size may be the donor's. */
 void inode_attr(struct inode *inode, struct wire_fs_attr *attr);
 void attr_stat(const struct wire_fs_attr *attr, struct stat *st);
+
+/* How long the kernel may keep the attributes, which were true in @phase. */
+double inode_cache_seconds(struct inode *inode, unsigned int phase);
 
 /* Whether the local attributes are current: there is no need to ask the donor. */
 bool inode_is_current(struct inode *inode);
@@ -123,6 +143,12 @@ bool inode_is_current(struct inode *inode);
 struct wire_fs_time inode_changed_now(struct inode *inode);
 /* Notes a write of @length bytes up to @end. */
 void inode_wrote(struct inode *inode, uint64_t end, uint64_t length);
+
+/*
+ * Before a write up to @end, alone in the gate: tells the donor a new size of a file that has one
+ * there. Return: 0, or an errno for the program.
+ */
+int inode_grow(struct inode *inode, uint64_t end);
 
 /* A pool's server has stored a write, and says the attributes. */
 void inode_stored(struct inode *inode, const struct wire_fs_attr *attr);
@@ -141,7 +167,8 @@ void inode_commit_ahead(struct inode *inode);
 int inode_flush(struct inode *inode);
 /*
  * For close(2): inode_commit(). But while this client is alone, a donor that does not answer in
- * time is no error: nobody else looks at the file, and the main thread commits again.
+ * time is no error: nobody else looks at the file, and the main thread commits again. While the log
+ * takes changes, the commit waits, too: mostly FS_CLOSE follows at once and takes the size along.
  */
 int inode_flush_last(struct inode *inode);
 /* Gives up one open at the donor, with the changes not sent yet. Does not wait. */
@@ -151,6 +178,8 @@ void inode_close(struct inode *inode);
  * memory and never blocks.
  */
 void inode_owe(struct inode *inode, unsigned int closes);
+/* The same, after CHANGE_LOG_MS. */
+void inode_owe_soon(struct inode *inode);
 /* Sends what is owed. Context: the main thread. Return: whether something is owed still. */
 bool inodes_pay(struct mount *m);
 /* Commits all inodes without waiting. Context: the main thread. */
@@ -172,6 +201,10 @@ void inode_trim(struct inode *inode);
 
 /* Enter the gate alone, sleeping if necessary, and forget the map. */
 void inode_enter_alone(struct inode *inode);
+/* The same, and keep the map. */
+void inode_enter_writing(struct inode *inode);
+/* The same until a time of day. Return: 0; -EBUSY: not entered. */
+int inode_enter_writing_until(struct inode *inode, const struct timespec *until);
 /* Enter the gate as transfers do, sleeping if necessary. */
 void inode_enter_shared(struct inode *inode);
 void inode_leave(struct inode *inode);

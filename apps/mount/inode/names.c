@@ -118,25 +118,81 @@ static bool add_name(struct names *names, struct inode *dir, const char *text, u
 	return true;
 }
 
+/* Lock held. The donor refuses a name that is too long. */
+static enum names_answer look_up(const struct names *names, const struct inode *dir,
+				 const char *text, uint64_t *ino)
+{
+	const struct known_name *name;
+
+	if (dir->names.changing || strnlen(text, FS_NAME_MAX + 1) > FS_NAME_MAX ||
+	    !sharing_knows(&dir->mount->share, dir->names.phase))
+		return NAMES_UNKNOWN;
+	name = find_name(names, dir, text);
+	if (!name)
+		return dir->names.complete ? NAMES_ABSENT : NAMES_UNKNOWN;
+	*ino = name->ino;
+	return NAMES_PRESENT;
+}
+
 enum names_answer names_find(struct inode *dir, const char *text, uint64_t *ino)
 {
 	struct names *names = lock(dir);
-	enum names_answer answer = NAMES_UNKNOWN;
-	const struct known_name *name;
+	const enum names_answer answer = look_up(names, dir, text, ino);
 
-	/* The donor refuses a name that is too long. */
-	if (!dir->names.changing && strnlen(text, FS_NAME_MAX + 1) <= FS_NAME_MAX &&
-	    sharing_knows(&dir->mount->share, dir->names.phase)) {
-		name = find_name(names, dir, text);
-		if (name) {
-			*ino = name->ino;
-			answer = NAMES_PRESENT;
-		} else if (dir->names.complete) {
-			answer = NAMES_ABSENT;
-		}
-	}
 	pthread_mutex_unlock(&names->lock);
 	return answer;
+}
+
+static bool is_as_said(const struct names *names, const struct names_edit *edit)
+{
+	uint64_t ino = 0;
+
+	switch (look_up(names, edit->dir, edit->name, &ino)) {
+	case NAMES_PRESENT:
+		return ino == edit->before;
+	case NAMES_ABSENT:
+		return !edit->before;
+	default:
+		return false;
+	}
+}
+
+static bool is_empty(const struct inode *dir)
+{
+	return !dir->names.changing && dir->names.complete && LIST_EMPTY(&dir->names.names) &&
+	       sharing_knows(&dir->mount->share, dir->names.phase);
+}
+
+static void apply_edit(struct names *names, const struct names_edit *edit)
+{
+	struct known_name *name;
+
+	edit->dir->names.changes++;
+	if (edit->after) {
+		add_name(names, edit->dir, edit->name, edit->after);
+		return;
+	}
+	name = find_name(names, edit->dir, edit->name);
+	if (name)
+		remove_name(names, name);
+}
+
+bool names_edit(struct names_edit *edit, unsigned int nr, struct inode *empty,
+		bool (*change)(void *arg), void *arg, unsigned int *phase)
+{
+	struct names *names = lock(edit->dir);
+	bool done = !empty || is_empty(empty);
+
+	*phase = edit->dir->names.phase;
+	for (unsigned int i = 0; i < nr && done; i++)
+		done = is_as_said(names, &edit[i]);
+	done = done && change(arg);
+	for (unsigned int i = 0; i < nr && done; i++)
+		apply_edit(names, &edit[i]);
+	if (done && empty)
+		drop_names(names, empty);
+	pthread_mutex_unlock(&names->lock);
+	return done;
 }
 
 struct names_ticket names_note_question(struct inode *dir)

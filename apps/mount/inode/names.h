@@ -79,6 +79,26 @@ void names_end_change(struct inode *dir);
 void names_add(struct inode *dir, unsigned int phase, const char *name, uint64_t ino);
 void names_remove(struct inode *dir, const char *name);
 
+/* A change of a name: the name's inode before and afterwards, 0 for none. */
+struct names_edit {
+	struct inode *dir;
+	const char *name;
+	uint64_t before, after;
+};
+
+/**
+ * names_edit() - change known names without the donor
+ * @empty: a directory required to be known as empty, or NULL
+ * @change: completes the change, and may set @after; returns false to leave all as it is. Runs with
+ *	the lock, so changes with a reply of the donor come before or afterwards
+ * @phase: receives that of the knowledge
+ *
+ * Return: false, and nothing has changed, if the names are not known to be as @edit says, or if
+ * another change of the directories is under way.
+ */
+bool names_edit(struct names_edit *edit, unsigned int nr, struct inode *empty,
+		bool (*change)(void *arg), void *arg, unsigned int *phase);
+
 /* This client has just made the directory. */
 void names_begin_empty(struct inode *dir, unsigned int phase);
 

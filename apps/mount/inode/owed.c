@@ -7,14 +7,15 @@
 #include "apps/mount/inode/inode.h"
 #include "apps/mount/mount.h"
 
-void inode_owe(struct inode *inode, unsigned int closes)
+/* Return: whether the main thread is to be woken. */
+static bool owe(struct inode *inode, unsigned int closes)
 {
 	struct mount *m = inode->mount;
 	struct inodes *inodes = &m->inodes;
 	bool wakes;
 
 	if (atomic_load(&m->is_down))
-		return; /* the donor has forgotten this client */
+		return false; /* the donor has forgotten this client */
 	pthread_mutex_lock(&inodes->lock);
 	inode->owed_closes += closes;
 	if (!inode->is_owing) {
@@ -25,8 +26,19 @@ void inode_owe(struct inode *inode, unsigned int closes)
 	}
 	wakes = !inodes->is_paying;
 	pthread_mutex_unlock(&inodes->lock);
-	if (wakes)
-		deferred_queue_wake(&m->deferred);
+	return wakes;
+}
+
+void inode_owe(struct inode *inode, unsigned int closes)
+{
+	if (owe(inode, closes))
+		deferred_queue_wake(&inode->mount->deferred);
+}
+
+void inode_owe_soon(struct inode *inode)
+{
+	if (owe(inode, 0))
+		change_log_arm(inode->mount);
 }
 
 static struct inode *take_owing(struct inodes *inodes)

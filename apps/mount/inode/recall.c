@@ -39,6 +39,36 @@ void inode_enter_alone(struct inode *inode)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+void inode_enter_writing(struct inode *inode)
+{
+	enter(inode, true);
+}
+
+int inode_enter_writing_until(struct inode *inode, const struct timespec *until)
+{
+	struct gate_sleeper sleeper = { .pass = { .alone = true, .granted = wake_sleeper } };
+	struct rw_gate_pass *granted = NULL;
+	bool entered, withdrawn = false;
+
+	sem_init(&sleeper.granted, 0, 0);
+	pthread_mutex_lock(&inode->lock);
+	entered = rw_gate_enter(&inode->gate, &sleeper.pass);
+	pthread_mutex_unlock(&inode->lock);
+	while (!entered && !withdrawn) {
+		entered = !sem_timedwait(&sleeper.granted, until);
+		if (entered || errno != ETIMEDOUT)
+			continue;
+		pthread_mutex_lock(&inode->lock);
+		withdrawn = rw_gate_withdraw(&inode->gate, &sleeper.pass, &granted);
+		pthread_mutex_unlock(&inode->lock);
+		while (!withdrawn && !entered)
+			entered = !sem_wait(&sleeper.granted);
+	}
+	rw_gate_call_granted(granted);
+	sem_destroy(&sleeper.granted);
+	return entered ? 0 : -EBUSY;
+}
+
 void inode_enter_shared(struct inode *inode)
 {
 	enter(inode, false);

@@ -32,12 +32,11 @@ bool rw_gate_enter(struct rw_gate *gate, struct rw_gate_pass *pass)
 	return false;
 }
 
-struct rw_gate_pass *rw_gate_leave(struct rw_gate *gate)
+static struct rw_gate_pass *grant_first(struct rw_gate *gate)
 {
 	struct rw_gate_pass *granted = NULL;
 	struct rw_gate_pass **last = &granted;
 
-	gate->inside--;
 	while (gate->first && has_room(gate, gate->first)) {
 		struct rw_gate_pass *pass = gate->first;
 
@@ -50,6 +49,28 @@ struct rw_gate_pass *rw_gate_leave(struct rw_gate *gate)
 	if (!gate->first)
 		gate->last = &gate->first;
 	return granted;
+}
+
+struct rw_gate_pass *rw_gate_leave(struct rw_gate *gate)
+{
+	gate->inside--;
+	return grant_first(gate);
+}
+
+bool rw_gate_withdraw(struct rw_gate *gate, struct rw_gate_pass *pass,
+		      struct rw_gate_pass **granted)
+{
+	struct rw_gate_pass **at = &gate->first;
+
+	while (*at && *at != pass)
+		at = &(*at)->next;
+	if (!*at)
+		return false;
+	*at = pass->next;
+	if (!*at)
+		gate->last = at;
+	*granted = grant_first(gate);
+	return true;
 }
 
 void rw_gate_call_granted(struct rw_gate_pass *granted)

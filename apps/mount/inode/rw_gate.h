@@ -31,6 +31,12 @@ bool rw_gate_enter(struct rw_gate *gate, struct rw_gate_pass *pass);
 
 /* Returns a pass. Return: the passes granted now, for rw_gate_call_granted() without the lock. */
 struct rw_gate_pass *rw_gate_leave(struct rw_gate *gate);
+/*
+ * Takes back a pass that waits. @granted: receives those granted now. Return: false: the pass has
+ * been granted.
+ */
+bool rw_gate_withdraw(struct rw_gate *gate, struct rw_gate_pass *pass,
+		      struct rw_gate_pass **granted);
 void rw_gate_call_granted(struct rw_gate_pass *granted);
 
 #endif

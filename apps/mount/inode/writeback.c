@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Write-back of attributes, and the choice between local and the donor's attributes. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "apps/mount/donor/call.h"
 #include "apps/mount/inode/inode.h"
+#include "apps/mount/sealed/size.h"
 
 #define SECTOR 512u
 #define NSEC 1000000000u /* per second */
@@ -24,6 +26,13 @@ bool inode_is_current(struct inode *inode)
 	current = !inode->frees_blocks && sharing_knows(&inode->mount->share, inode->known);
 	pthread_mutex_unlock(&inode->lock);
 	return current;
+}
+
+double inode_cache_seconds(struct inode *inode, unsigned int phase)
+{
+	if (atomic_load(&inode->written_past))
+		return 0;
+	return sharing_cache_seconds(&inode->mount->share, phase);
 }
 
 static bool is_before(const struct wire_fs_time *a, const struct wire_fs_time *b)
@@ -99,8 +108,17 @@ void inode_learn_changed(struct mount *m, const struct wire_fs_attr *attr, unsig
 		inode->known = SHARING_NO_PHASE;
 	else
 		learn(inode, attr, phase);
+	if (!attr->mode) /* it is gone */
+		inode->attr.nlink = 0;
 	pthread_mutex_unlock(&inode->lock);
 	inode_put(inode, 1);
+}
+
+void inode_doubt_links(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->known = SHARING_NO_PHASE;
+	pthread_mutex_unlock(&inode->lock);
 }
 
 /*
@@ -121,6 +139,7 @@ void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr, unsi
 	advance_kernel(inode, attr);
 	inode->size = attr->size;
 	inode->end = 0;
+	inode->told = attr->size;
 	inode->sent &= ~FS_SET_MTIME; /* truncation sets a later mtime */
 	take_attr(inode, attr);
 	note_known(inode, phase);
@@ -165,6 +184,8 @@ void inode_stat(struct inode *inode, struct stat *st)
 			st->st_blocks = (blkcnt_t)blocks;
 	}
 	st->st_size = (off_t)inode->size;
+	if (inode->mount->sealed && S_ISREG(inode->attr.mode))
+		st->st_size = (off_t)sealed_size(inode->size);
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -215,47 +236,59 @@ void inode_stored(struct inode *inode, const struct wire_fs_attr *attr)
 	inode_learn(inode, attr, SHARING_NO_PHASE);
 }
 
-/* Whether the donor has more blocks than the file needs. The last close frees the rest. */
+/*
+ * Whether the donor has more blocks than the file needs, or a commit without a reply yet will tell
+ * so. The last close frees the rest.
+ */
 static bool has_blocks_ahead(const struct inode *inode)
 {
-	return inode->attr.blocks > blocks_max(inode->size);
+	return inode->committing || inode->attr.blocks > blocks_max(inode->size);
 }
 
 /*
- * @closes: a close, whose reply also tells the blocks left. Return: true if there are changes to
- * send; the caller then owes a commit_end().
+ * @closes: a close, whose reply also tells the blocks left. Inode's lock held. Return: true if
+ * there are changes to send; the caller then owes a commit_end().
  */
+static bool take_changes(struct inode *inode, struct wire_fs_setattr *commit, bool closes)
+{
+	if (!inode->dirty && !inode->set && !(closes && has_blocks_ahead(inode)))
+		return false;
+	*commit = (struct wire_fs_setattr){
+		.head = { .op = FS_SETATTR, .ino = inode->ino },
+		.mask = inode->set,
+		.mode = inode->attr.mode,
+		.uid = inode->attr.uid,
+		.gid = inode->attr.gid,
+		.atime = inode->attr.atime,
+		.mtime = inode->attr.mtime,
+		.ctime = inode->attr.ctime,
+	};
+	if (inode->dirty) {
+		commit->head.op = FS_COMMIT;
+		commit->size = inode->end;
+		inode->sent |= FS_SET_SIZE;
+		inode->told = true;
+	}
+	if (closes) {
+		commit->head.op = FS_CLOSE;
+		/* a commit under way may be overtaken; the donor frees what is beyond the size */
+		if (inode->committing)
+			commit->size = inode->end;
+		inode->frees_blocks |= has_blocks_ahead(inode);
+	}
+	inode->sent |= inode->set;
+	inode->set = 0;
+	inode->dirty = false;
+	inode->committing++;
+	return true;
+}
+
 static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit, bool closes)
 {
 	bool any;
 
 	pthread_mutex_lock(&inode->lock);
-	any = inode->dirty || inode->set || (closes && has_blocks_ahead(inode));
-	if (any) {
-		*commit = (struct wire_fs_setattr){
-			.head = { .op = FS_SETATTR, .ino = inode->ino },
-			.mask = inode->set,
-			.mode = inode->attr.mode,
-			.uid = inode->attr.uid,
-			.gid = inode->attr.gid,
-			.atime = inode->attr.atime,
-			.mtime = inode->attr.mtime,
-			.ctime = inode->attr.ctime,
-		};
-		if (inode->dirty) {
-			commit->head.op = FS_COMMIT;
-			commit->size = inode->end;
-			inode->sent |= FS_SET_SIZE;
-		}
-		if (closes) {
-			commit->head.op = FS_CLOSE;
-			inode->frees_blocks |= has_blocks_ahead(inode);
-		}
-		inode->sent |= inode->set;
-		inode->set = 0;
-		inode->dirty = false;
-		inode->committing++;
-	}
+	any = take_changes(inode, commit, closes);
 	pthread_mutex_unlock(&inode->lock);
 	return any;
 }
@@ -276,10 +309,10 @@ static void commit_end(struct inode *inode, const struct wire_fs_attr *attr)
 	if (attr) {
 		advance_kernel(inode, attr);
 		inode->written = 0;
+		/* at once: without @end, an older reply in flight would make the file shorter */
+		learn(inode, attr, SHARING_NO_PHASE);
 	}
 	pthread_mutex_unlock(&inode->lock);
-	if (attr)
-		inode_learn(inode, attr, SHARING_NO_PHASE);
 }
 
 static bool is_committing(struct inode *inode)
@@ -316,8 +349,8 @@ static void commit_again_later(struct inode *inode)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* @late: receives whether the donor did not answer in time: the changes are still to be sent. */
-static int commit_and_wait(struct inode *inode, struct fuse_req *req, bool *late)
+/* @in_doubt: receives whether the donor did not answer: the changes are still to be sent. */
+static int commit_and_wait(struct inode *inode, struct fuse_req *req, bool *in_doubt)
 {
 	struct donor_message q;
 	struct wire_fs_setattr *commit =
@@ -325,29 +358,46 @@ static int commit_and_wait(struct inode *inode, struct fuse_req *req, bool *late
 	struct wire_fs_attr attr;
 	int rc = 0;
 
-	*late = false;
+	*in_doubt = false;
 	if (commit_begin(inode, commit, false)) {
 		rc = call_attr(inode->mount, &q, &attr);
-		*late = q.is_late;
-		if (rc == -EINTR || *late)
+		*in_doubt = q.is_in_doubt;
+		if (rc == -EINTR || *in_doubt)
 			commit_again_later(inode);
 		commit_end(inode, rc ? NULL : &attr);
 	} else if (is_committing(inode)) {
 		/* A call after the commit in flight is answered after the commit. */
 		call_begin(&q, FS_GETATTR, inode->ino, sizeof(struct wire_fs_head), req);
 		rc = call_attr(inode->mount, &q, &attr);
-		*late = q.is_late;
+		*in_doubt = q.is_in_doubt;
 	}
 	return rc;
 }
 
 int inode_commit(struct inode *inode, struct fuse_req *req)
 {
-	bool late;
-	int rc = commit_and_wait(inode, req, &late);
+	bool in_doubt;
+	int rc = commit_and_wait(inode, req, &in_doubt);
 	int earlier = take_earlier_error(inode);
 
+	if (!rc)
+		rc = change_log_settle(inode->mount, req);
+	if (!rc && change_log_has_lost(inode->mount, inode->named))
+		rc = -EIO;
 	return rc ? rc : earlier;
+}
+
+int inode_grow(struct inode *inode, uint64_t end)
+{
+	bool grows;
+
+	pthread_mutex_lock(&inode->lock);
+	grows = end > inode->attr.size && (inode->told || inode->attr.size);
+	pthread_mutex_unlock(&inode->lock);
+	if (!grows)
+		return 0;
+	inode_wrote(inode, end, 0);
+	return inode_commit(inode, NULL);
 }
 
 static void commit_failed(struct inode *inode, int rc)
@@ -361,18 +411,18 @@ static void commit_answered(void *arg, int status, const void *reply, size_t len
 {
 	struct inode *inode = arg;
 	struct mount *m = inode->mount;
-	bool late = status == -ETIMEDOUT;
+	bool in_doubt = call_is_in_doubt(status);
 	struct wire_fs_attr attr;
 
 	status = call_status(status, reply, length, sizeof(attr));
 	if (!status)
 		memcpy(&attr, (const char *)reply + sizeof(struct wire_fs_reply), sizeof(attr));
-	else if (late)
+	else if (in_doubt)
 		commit_again_later(inode);
 	else
 		commit_failed(inode, status);
 	commit_end(inode, status ? NULL : &attr);
-	if (late)
+	if (in_doubt)
 		inode_owe(inode, 0);
 	inode_put(inode, 1);
 	mount_end(m);
@@ -397,24 +447,79 @@ static int send_commit(struct inode *inode, const struct wire_fs_setattr *commit
 	return -EIO;
 }
 
+/*
+ * Takes changes and adds these to the log with the same lock, so that a close by another thread
+ * comes later. Return: whether there were any.
+ */
+static bool log_commit(struct inode *inode, struct change *change, bool closes)
+{
+	struct mount *m = inode->mount;
+	bool any;
+
+	change->fn = commit_answered;
+	change->arg = inode;
+	mount_begin(m);
+	inode_ref(inode);
+	pthread_mutex_lock(&inode->lock);
+	any = take_changes(inode, (struct wire_fs_setattr *)change->message, closes);
+	if (any)
+		change_log_add(m, change);
+	pthread_mutex_unlock(&inode->lock);
+	if (any) {
+		change_log_full(m);
+		return true;
+	}
+	free(change);
+	inode_put(inode, 1);
+	mount_end(m);
+	return false;
+}
+
+/*
+ * Sends changes, or logs them. Return: 0, or -EIO: not sent. @any: receives whether there were any
+ */
+static int commit_without_waiter(struct inode *inode, bool closes, bool *any)
+{
+	struct wire_fs_setattr commit = { .mask = 0 };
+	struct change *change = NULL;
+
+	if (change_log_takes(inode->mount))
+		change = change_new(&commit, sizeof(commit));
+	if (change) {
+		*any = log_commit(inode, change, closes);
+		return 0;
+	}
+	*any = commit_begin(inode, &commit, closes);
+	return *any ? send_commit(inode, &commit) : 0;
+}
+
 void inode_commit_ahead(struct inode *inode)
 {
-	struct wire_fs_setattr commit;
+	bool any;
 
-	if (commit_begin(inode, &commit, false) && send_commit(inode, &commit))
+	if (commit_without_waiter(inode, false, &any))
 		inode_owe(inode, 0);
+}
+
+static int send_release(struct mount *m, const struct wire_fs_head *release)
+{
+	int rc;
+
+	mount_begin(m);
+	rc = change_log_send(m, release, sizeof(*release), 0, call_ignore_reply, m);
+	if (rc)
+		mount_end(m);
+	return rc;
 }
 
 void inode_close(struct inode *inode)
 {
 	const struct wire_fs_head release = { .op = FS_RELEASE, .ino = inode->ino };
-	struct wire_fs_setattr close;
-	int rc;
+	bool any;
+	int rc = commit_without_waiter(inode, true, &any);
 
-	if (commit_begin(inode, &close, true))
-		rc = send_commit(inode, &close);
-	else
-		rc = call_without_reply(inode->mount, &release, sizeof(release));
+	if (!any)
+		rc = send_release(inode->mount, &release);
 	if (rc)
 		inode_owe(inode, 1);
 }
@@ -427,13 +532,30 @@ int inode_flush(struct inode *inode)
 	return take_earlier_error(inode);
 }
 
+static bool is_dirty(struct inode *inode)
+{
+	bool dirty;
+
+	pthread_mutex_lock(&inode->lock);
+	dirty = inode->dirty || inode->set;
+	pthread_mutex_unlock(&inode->lock);
+	return dirty;
+}
+
 int inode_flush_last(struct inode *inode)
 {
-	bool late;
-	int rc = commit_and_wait(inode, NULL, &late);
-	int earlier = take_earlier_error(inode);
+	bool in_doubt;
+	int rc, earlier;
 
-	if (late && !atomic_load(&inode->mount->share.shared)) {
+	if (change_log_takes(inode->mount) && sharing_is_alone(&inode->mount->share)) {
+		if (is_dirty(inode))
+			inode_owe_soon(inode);
+		return take_earlier_error(inode);
+	}
+	rc = commit_and_wait(inode, NULL, &in_doubt);
+	earlier = take_earlier_error(inode);
+	if (in_doubt && !atomic_load(&inode->mount->is_down) &&
+	    !atomic_load(&inode->mount->share.shared)) {
 		inode_owe(inode, 0);
 		rc = 0;
 	}

@@ -8,22 +8,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <syslog.h>
 #include <weir/region.h>
 #include <weir/session.h>
 
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
+#include "apps/common/number.h"
 #include "apps/mount/mount.h"
 #include "lib/base/clock.h"
 #include "lib/base/thread.h"
 #include "lib/pool/client.h"
+#include "lib/pool/pin.h"
 
 #define SESSION_NS (2 * WEIR_NS_PER_S) /* a server that is silent for so long is suspected */
 #define LOOK_MS 200u /* at the map, while there is no server */
 #define SAY_NS (3 * WEIR_NS_PER_S) /* a longer pause is worth a message */
 #define OPEN_NS (60 * WEIR_NS_PER_S) /* for the first server */
-#define REFUSALS_MAX 3u /* of the key */
+#define REFUSALS_MAX 3u /* of the key, before the first server */
+#define REFUSED_MS_MAX 2000u /* between two tries at a server that refuses */
 
 bool link_is_pool(const char *donor)
 {
@@ -80,11 +82,33 @@ static int attach_staging(struct link *link, struct weir_session *session,
 	return weir_region_attach(session, &token, staging);
 }
 
+/*
+ * The server of files is a part of its donor, and has the donor's identity. Without the donor's
+ * entry, the map does not say which identity that is.
+ */
+static int pin_server(struct link *link, const struct weir_pool_volume *volume,
+		      struct weir_session_options *options, struct weir_error *error)
+{
+	uint16_t donor = weir_pool_map_donor(link->map, volume->server);
+
+	if (donor == WEIR_POOL_NO_DONOR ||
+	    link->map->donor[donor].incarnation != volume->server_incarnation) {
+		snprintf(error->text, sizeof(error->text),
+			 "donor %s, which serves volume %s, is not in the pool now", volume->server,
+			 link->volume);
+		return -EAGAIN;
+	}
+	options->donor_identity = weir_pool_identity(&link->map->donor[donor]);
+	return weir_pool_pin(volume->server, options->donor_identity, options->key, error);
+}
+
 static int connect_server(struct link *link, const struct weir_pool_volume *volume,
 			  struct weir_error *error)
 {
-	const struct weir_session_options options = {
+	struct weir_session_tuning tuning = { .size = sizeof(tuning) };
+	struct weir_session_options options = {
 		.size = sizeof(options),
+		.tuning = &tuning,
 		.device = link->mount->options->device,
 		.key = link->mount->key,
 		.encryption = client_encryption(),
@@ -96,10 +120,13 @@ static int connect_server(struct link *link, const struct weir_pool_volume *volu
 	struct weir_session *session;
 	int rc;
 
+	client_window(&tuning);
 	pthread_mutex_lock(&link->lock);
 	link->is_broken = false;
 	pthread_mutex_unlock(&link->lock);
-	rc = weir_session_open(volume->address, &options, &session, error);
+	rc = pin_server(link, volume, &options, error);
+	if (!rc)
+		rc = weir_session_open(volume->address, &options, &session, error);
 	if (rc)
 		return rc;
 	rc = attach_staging(link, session, &staging);
@@ -227,33 +254,96 @@ static void rest(struct link *link)
 		poll(NULL, 0, (int)LOOK_MS);
 }
 
+/**
+ * struct link_refusals - those of the mount's key by one server
+ * @claim: of the server
+ * @since_ns: the first; @number: how many in a row, 0 for none
+ * @has_said: the log has them
+ */
+struct link_refusals {
+	uint64_t claim, since_ns;
+	unsigned int number;
+	bool has_said;
+};
+
+static uint64_t claim_of(struct link *link)
+{
+	const struct weir_pool_volume *volume = weir_pool_map_volume(link->map, link->volume);
+
+	return volume ? volume->server_claim : 0;
+}
+
 /*
- * Tries until there is a server, or the mount ends: with the volume, too, but not with a map that
- * cannot be found for a while. A long pause is worth two messages.
+ * Nobody proves a refusal: it may come from another process at the address of a dead server, or
+ * from a donor that will read the key soon. So the mount goes on, and says so after a lease.
+ */
+static void note_refusal(struct link *link, int rc, struct link_refusals *refusals,
+			 const struct weir_error *error)
+{
+	uint64_t now_ns = weir_now_ns();
+
+	if (rc != -EKEYREJECTED || refusals->claim != claim_of(link))
+		*refusals = (struct link_refusals){ .has_said = rc && refusals->has_said };
+	if (rc != -EKEYREJECTED)
+		return;
+	if (!refusals->number++) {
+		refusals->claim = claim_of(link);
+		refusals->since_ns = now_ns;
+	}
+	if (refusals->has_said || refusals->number < REFUSALS_MAX ||
+	    now_ns < refusals->since_ns + link->map->lease_ms * WEIR_NS_PER_MS)
+		return;
+	mount_log(WEIR_LOG_ERROR,
+		  "refused volume=%s id=W507: %s. The mount waits until a server admits its key",
+		  link->volume, error->text);
+	refusals->has_said = true;
+}
+
+/* The more often one server has refused, the longer; another server in the map ends the rest. */
+static void rest_between(struct link *link, const struct link_refusals *refusals)
+{
+	uint64_t pause_ms = LOOK_MS;
+	uint64_t end_ns;
+
+	if (refusals->number)
+		pause_ms = lesser((uint64_t)LOOK_MS << lesser(refusals->number, 8), REFUSED_MS_MAX);
+	end_ns = weir_now_ns() + pause_ms * WEIR_NS_PER_MS;
+	do {
+		rest(link);
+		if (!refusals->number || weir_pool_client_read(link->client, link->map, NULL))
+			return;
+	} while (!is_over(link) && weir_now_ns() < end_ns && claim_of(link) == refusals->claim);
+}
+
+/*
+ * Tries until there is a server, or the mount ends: with the volume, too, but neither with a map
+ * that cannot be found for a while nor with a refusal. A long pause is worth two messages.
  */
 static void find_server(struct link *link)
 {
 	uint64_t start_ns = weir_now_ns();
 	struct weir_error error = { "" };
+	struct link_refusals refusals = { .number = 0 };
 	bool has_said = false;
 	int rc = -EAGAIN;
 
 	while (rc && !is_over(link)) {
 		rc = try_server(link, &error);
+		note_refusal(link, rc, &refusals, &error);
 		if (rc == -ENOENT && !find_volume(link, &error))
 			link_lose(link);
 		if (rc && !has_said && weir_now_ns() > start_ns + SAY_NS) {
-			mount_log(link->mount, LOG_WARNING,
-				  "waiting for a donor that serves %s: %s", link->volume,
-				  error.text);
+			mount_log(WEIR_LOG_WARNING,
+				  "waits volume=%s id=W506: waiting for a donor that serves it: %s",
+				  link->volume, error.text);
 			has_said = true;
 		}
 		if (rc && !is_over(link))
-			rest(link);
+			rest_between(link, &refusals);
 	}
 	if (!rc && has_said)
-		mount_log(link->mount, LOG_NOTICE, "%s is served again after %llu s",
-			  link->volume, (weir_now_ns() - start_ns) / WEIR_NS_PER_S);
+		mount_log(WEIR_LOG_INFO, "served again volume=%s seconds=%llu", link->volume,
+			  (weir_now_ns() - start_ns) / WEIR_NS_PER_S);
 }
 
 static bool is_up(struct link *link)

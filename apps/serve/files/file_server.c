@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +13,22 @@
 #include <unistd.h>
 
 #include "apps/common/client.h"
+#include "apps/common/number.h"
+#include "apps/common/size.h"
+#include "apps/serve/available_memory.h"
+#include "apps/serve/donor_keys.h"
 #include "apps/serve/files/mounts.h"
 #include "fsd/journal/service.h"
 #include "lib/base/clock.h"
 #include "lib/base/thread.h"
 #include "lib/pool/client.h"
 #include "lib/volume/pool.h"
+#include "lib/volume/target.h"
 
-#define CLIENTS_MAX 64u
+#define CLIENTS_MAX 128u
+#define CLIENTS_MIN 4u
 #define TICK_NS WEIR_NS_PER_S
 #define GRACE_LEASES 6u /* of a mount that is gone: then its locks are free */
-#define PAGE (2u << 20)
 
 /* A message of a mount. @call: NULL: it has its reply, and only says that the mount is there. */
 struct file_request {
@@ -42,6 +48,11 @@ TAILQ_HEAD(file_request_list, file_request);
  * @mounts: the same; one that is gone for @grace_ns is forgotten
  * @published: this server in the map
  * @opening: held until the listener is known to its callbacks
+ * @keys: for donors, to the end; NULL: none
+ * @keys_lock: guards @admitted and @listens, and is held while the listener's keys change
+ * @admitted: for mounts
+ * @listens: staging.donor is open
+ * @has_new_keys: the server's thread is to compare its keys with the present ones
  * @lock: guards what follows
  * @arrived: a request, or the end
  * @requests: in order
@@ -57,7 +68,10 @@ struct file_server {
 	struct file_mounts mounts;
 	uint64_t grace_ns;
 	struct weir_pool_volume published;
-	pthread_mutex_t opening;
+	pthread_mutex_t opening, keys_lock;
+	struct key_set *keys, *admitted;
+	bool listens;
+	atomic_bool has_new_keys;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t arrived;
@@ -131,14 +145,31 @@ static void random_bytes(void *arg, void *bytes, size_t length)
 	randombytes_buf(bytes, length);
 }
 
+/* Without room the kernel would kill the donor when a client fills the area. */
+static bool has_room(struct file_server *s, const struct weir_peer *peer)
+{
+	uint64_t left = available_memory(""), promised = staging_promised(&s->staging);
+
+	left -= lesser(left, promised);
+	if (left >= STAGING_AREA)
+		return true;
+	say(s, WEIR_LOG_ERROR,
+	    "no staging area client=%s id=W206: this machine and its control group have %s left "
+	    "beside what is lent, and a mount takes %s: lend less, by --memory",
+	    weir_peer_name(peer), size_format(left).text, size_format(STAGING_AREA).text);
+	return false;
+}
+
 static void on_join(void *arg, struct weir_peer *peer)
 {
 	struct file_server *s = arg;
 
 	pthread_mutex_lock(&s->opening);
 	pthread_mutex_unlock(&s->opening);
-	if (weir_peer_rights(peer) & WEIR_RIGHT_FILES && !staging_join(&s->staging, peer))
-		say(s, WEIR_LOG_ERROR, "no staging area client=%s: out of memory",
+	if (!(weir_peer_rights(peer) & WEIR_RIGHT_FILES) || !has_room(s, peer))
+		return;
+	if (!staging_join(&s->staging, peer))
+		say(s, WEIR_LOG_ERROR, "no staging area client=%s id=W206: out of memory",
 		    weir_peer_name(peer));
 }
 
@@ -332,10 +363,31 @@ static int check_claim(struct file_server *s)
 	return staging_is_end(rc) ? rc : 0;
 }
 
+/* Whether the server would prove another key to a donor if it started now. */
+static bool must_start_again(struct file_server *s)
+{
+	bool has_other;
+
+	pthread_mutex_lock(&s->keys_lock);
+	has_other = s->keys && !key_set_has_same_pool(s->keys, s->admitted);
+	pthread_mutex_unlock(&s->keys_lock);
+	return has_other || weir_volume_count_old_keys(s->volume);
+}
+
+/* Another server takes over, of this donor or another, with the present keys. */
+static void look_at_keys(struct file_server *s)
+{
+	if (!atomic_exchange(&s->has_new_keys, false) || !must_start_again(s))
+		return;
+	say(s, WEIR_LOG_INFO, "hands over volume=%s: keys have changed", s->name);
+	file_server_stop(s);
+}
+
 static int tick(struct file_server *s)
 {
 	int rc = check_claim(s);
 
+	look_at_keys(s);
 	if (!rc)
 		rc = end_mounts(s);
 	return rc ? rc : publish(s);
@@ -404,7 +456,8 @@ static int open_volume(struct file_server *s, struct weir_error *error)
 	const struct weir_volume_options options = {
 		.size = sizeof(options),
 		.volume = text,
-		.key = s->options.nr_keys ? s->options.keys[0] : NULL,
+		.key = s->keys ? s->keys->pool : NULL,
+		.old_key = s->keys ? s->keys->old_pool : NULL,
 		.device = s->options.device,
 		.encryption = client_encryption(),
 	};
@@ -413,7 +466,7 @@ static int open_volume(struct file_server *s, struct weir_error *error)
 	if (!rc)
 		rc = read_grace(s, error);
 	snprintf(text, sizeof(text), "%s/%s", s->options.pool, s->name);
-	return rc ? rc : weir_volume_open_files(&options, &s->volume, error);
+	return rc ? rc : weir_volume_open_files(&options, &s->stops, &s->volume, error);
 }
 
 static int open_service(struct file_server *s, struct weir_error *error)
@@ -454,18 +507,52 @@ static void choose_listen(const struct file_server *s, char *listen, size_t size
 		 s->options.listen);
 }
 
+/* The donor's thread may need @opening before it can take keys. */
+static int open_donor(struct file_server *s, const struct weir_donor_options *options,
+		      struct weir_error *error)
+{
+	int rc;
+
+	pthread_mutex_lock(&s->keys_lock);
+	pthread_mutex_lock(&s->opening);
+	rc = weir_donor_open(options, &s->staging.donor, error);
+	pthread_mutex_unlock(&s->opening);
+	if (!rc && s->admitted)
+		rc = weir_donor_keys_set(s->staging.donor, s->admitted->key, s->admitted->nr,
+					 error);
+	s->listens = !rc;
+	pthread_mutex_unlock(&s->keys_lock);
+	return rc;
+}
+
+/* The staging areas together take no more memory than the donor lends, or four areas. */
+static unsigned int clients_max(const struct file_server *s)
+{
+	uint64_t areas = s->options.memory_bytes / STAGING_AREA;
+
+	return (unsigned int)lesser(greater(areas, CLIENTS_MIN), CLIENTS_MAX);
+}
+
+/*
+ * A key has half of the connections and their memory at most, so that another key's mounts can
+ * come. Clients create no regions here: the least quota keeps them from it.
+ */
 static int open_listener(struct file_server *s, struct weir_error *error)
 {
 	char listen[WEIR_POOL_NAME_MAX + 8];
+	unsigned int clients = clients_max(s), of_key = s->admitted ? clients / 2 : clients;
 	struct weir_donor_info info;
 	const struct weir_donor_options options = {
 		.size = sizeof(options),
 		.listen = listen,
 		.device = s->options.device,
-		.keys = s->options.keys,
-		.nr_keys = s->options.nr_keys,
-		.memory_bytes = CLIENTS_MAX * ((STAGING_BYTES + PAGE - 1) / PAGE * PAGE),
-		.clients_max = CLIENTS_MAX,
+		.tenants_max = s->admitted ? DONOR_TENANTS_MAX : 0,
+		.identity = s->options.identity,
+		.memory_bytes = clients * STAGING_AREA,
+		.clients_max = clients,
+		.key_clients_max = of_key,
+		.key_bytes_max = of_key * STAGING_AREA,
+		.quota_bytes = 1,
 		.no_huge_pages = true,
 		.encryption = client_encryption(),
 		.on_message = on_message,
@@ -477,9 +564,7 @@ static int open_listener(struct file_server *s, struct weir_error *error)
 	int rc;
 
 	choose_listen(s, listen, sizeof(listen));
-	pthread_mutex_lock(&s->opening);
-	rc = weir_donor_open(&options, &s->staging.donor, error);
-	pthread_mutex_unlock(&s->opening);
+	rc = open_donor(s, &options, error);
 	if (rc)
 		return rc;
 	weir_donor_info(s->staging.donor, &info, sizeof(info));
@@ -519,6 +604,9 @@ static void close_all(struct file_server *s)
 	if (s->service)
 		fsd_service_close(s->service);
 	mounts_fini(&s->mounts);
+	pthread_mutex_lock(&s->keys_lock);
+	s->listens = false;
+	pthread_mutex_unlock(&s->keys_lock);
 	if (s->staging.donor)
 		weir_donor_close(s->staging.donor);
 	weir_volume_close(s->volume);
@@ -536,12 +624,13 @@ static void *run(void *arg)
 		if (!rc)
 			rc = fsd_service_finish(s->service);
 		say(s, rc && rc != -ESTALE ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
-		    "no longer serves files volume=%s: %s", s->name,
+		    "no longer serves files volume=%s id=W407: %s", s->name,
 		    rc == -ESTALE ? "another donor does" :
 		    rc		  ? weir_strerror(rc) :
 				    "stopped");
-	} else if (rc != -EBUSY && rc != -ESTALE && rc != -EAGAIN) {
-		say(s, WEIR_LOG_WARNING, "does not serve files volume=%s: %s", s->name, error.text);
+	} else if (rc != -EBUSY && rc != -ESTALE && rc != -EAGAIN && rc != -ECANCELED) {
+		say(s, WEIR_LOG_WARNING, "does not serve files volume=%s id=W408: %s", s->name,
+		    error.text);
 	}
 	close_all(s);
 	pthread_mutex_lock(&s->lock);
@@ -551,8 +640,20 @@ static void *run(void *arg)
 	return NULL;
 }
 
+static void file_server_free(struct file_server *s)
+{
+	staging_fini(&s->staging);
+	pthread_cond_destroy(&s->arrived);
+	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->opening);
+	pthread_mutex_destroy(&s->keys_lock);
+	key_set_put(s->keys);
+	key_set_put(s->admitted);
+	free(s);
+}
+
 struct file_server *file_server_start(const struct file_server_options *options,
-				      const char *volume)
+				      struct key_set *keys, const char *volume)
 {
 	struct file_server *s = calloc(1, sizeof(*s));
 	pthread_condattr_t monotonic;
@@ -567,7 +668,12 @@ struct file_server *file_server_start(const struct file_server_options *options,
 	TAILQ_INIT(&s->requests);
 	mounts_init(&s->mounts);
 	staging_init(&s->staging);
+	if (keys) {
+		s->keys = key_set_get(keys);
+		s->admitted = key_set_get(keys);
+	}
 	pthread_mutex_init(&s->opening, NULL);
+	pthread_mutex_init(&s->keys_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -575,15 +681,14 @@ struct file_server *file_server_start(const struct file_server_options *options,
 	pthread_condattr_destroy(&monotonic);
 	if (!weir_thread_create(&s->thread, "weir-files", run, s, NULL))
 		return s;
-	staging_fini(&s->staging);
-	free(s);
+	file_server_free(s);
 	return NULL;
 }
 
 void file_server_stop(struct file_server *s)
 {
 	pthread_mutex_lock(&s->lock);
-	s->stops = true;
+	__atomic_store_n(&s->stops, true, __ATOMIC_RELEASE);
 	pthread_cond_signal(&s->arrived);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -602,11 +707,31 @@ bool file_server_has_ended(const struct file_server *server)
 void file_server_close(struct file_server *s)
 {
 	pthread_join(s->thread, NULL);
-	staging_fini(&s->staging);
-	pthread_cond_destroy(&s->arrived);
-	pthread_mutex_destroy(&s->lock);
-	pthread_mutex_destroy(&s->opening);
-	free(s);
+	file_server_free(s);
+}
+
+/* A server without a listener opens the volume, and cannot look: other keys end the server. */
+int file_server_set_keys(struct file_server *s, struct key_set *keys, struct weir_error *error)
+{
+	bool is_opening;
+	int rc = 0;
+
+	if (!s->keys)
+		return 0;
+	pthread_mutex_lock(&s->keys_lock);
+	key_set_put(s->admitted);
+	s->admitted = key_set_get(keys);
+	is_opening = !s->listens;
+	if (s->listens)
+		rc = weir_donor_keys_set(s->staging.donor, keys->key, keys->nr, error);
+	if (rc)
+		say(s, WEIR_LOG_ERROR, "keys not reloaded, the server ends volume=%s id=W301: %s",
+		    s->name, error->text);
+	pthread_mutex_unlock(&s->keys_lock);
+	atomic_store(&s->has_new_keys, true);
+	if (rc || (is_opening && !key_set_has_same_pool(s->keys, keys)))
+		file_server_stop(s);
+	return rc;
 }
 
 const char *file_server_volume(const struct file_server *s)

@@ -14,6 +14,7 @@
 
 #include <weir/donor.h>
 
+#include "apps/serve/key_set.h"
 #include "core/pool/map.h"
 
 struct file_server;
@@ -24,27 +25,41 @@ struct file_server;
  * @donor: the donor's name in the pool; @incarnation: of its memory
  * @listen: the donor's address; the port does not matter
  * @device: as for a session, or NULL
- * @keys: @nr_keys keys that mounts may prove; the first is the pool's
+ * @memory_bytes: lent by the donor; buffers for mounts take as much at most
+ * @identity: the donor's, or NULL
  * @on_log: from any thread
  * @on_end: the server has ended, and may be closed; from its thread
  * @arg: passed to both
  */
 struct file_server_options {
 	const char *pool, *donor, *listen, *device;
-	uint64_t incarnation;
-	const struct weir_key *const *keys;
-	unsigned int nr_keys;
+	uint64_t incarnation, memory_bytes;
+	const struct weir_identity *identity;
 	void (*on_log)(void *arg, enum weir_log_level level, const char *line);
 	void (*on_end)(void *arg);
 	void *arg;
 };
 
-/* Starts a server, which tries to claim the volume. Return: NULL: out of memory. */
+/*
+ * Starts a server, which tries to claim the volume. @keys: for mounts and for donors; NULL: none.
+ * Return: NULL: out of memory.
+ */
 struct file_server *file_server_start(const struct file_server_options *options,
-				      const char *volume);
+				      struct key_set *keys, const char *volume);
 
 /* Asks the server to end. */
 void file_server_stop(struct file_server *server);
+
+/**
+ * file_server_set_keys() - replace the keys that mounts may prove
+ *
+ * The mounts of revoked keys end at once. A server that has proven another key to a donor than the
+ * present key ends, and another starts.
+ *
+ * Return: 0; a negative errno: the server ends, because it would still admit the keys before.
+ */
+int file_server_set_keys(struct file_server *server, struct key_set *keys,
+			 struct weir_error *error);
 
 /* Whether the server has ended: it lost the claim, or never had it. */
 bool file_server_has_ended(const struct file_server *server);

@@ -49,7 +49,8 @@ struct seen_files {
  * struct file_servers - the thread's state
  * @seen: by the volume's index in the map
  * @has_end: a server has ended
- * @lock: guards the @nr_servers servers that run, and @stops: the thread shall end
+ * @lock: guards the @nr_servers servers that run, @keys for the next, and @stops: the thread shall
+ *	end
  */
 struct file_servers {
 	struct file_server_options options;
@@ -61,6 +62,7 @@ struct file_servers {
 	pthread_mutex_t lock;
 	struct file_server *servers[WEIR_POOL_VOLUMES_MAX];
 	unsigned int nr_servers;
+	struct key_set *keys;
 	bool stops;
 };
 
@@ -86,7 +88,7 @@ static void start_server(struct file_servers *f, const struct weir_pool_volume *
 
 	pthread_mutex_lock(&f->lock);
 	if (!f->stops && f->nr_servers < WEIR_POOL_VOLUMES_MAX)
-		server = file_server_start(&f->options, volume->name);
+		server = file_server_start(&f->options, f->keys, volume->name);
 	if (server)
 		f->servers[f->nr_servers++] = server;
 	pthread_mutex_unlock(&f->lock);
@@ -171,13 +173,14 @@ static void *watch(void *arg)
 static void file_servers_free(struct file_servers *f)
 {
 	weir_pool_client_close(f->client);
+	key_set_put(f->keys);
 	pthread_mutex_destroy(&f->lock);
 	free(f->map);
 	free(f);
 }
 
-int file_servers_start(const struct file_server_options *options, struct file_servers **servers,
-		struct weir_error *error)
+int file_servers_start(const struct file_server_options *options, struct key_set *keys,
+		       struct file_servers **servers, struct weir_error *error)
 {
 	struct file_servers *f = calloc(1, sizeof(*f));
 	int rc;
@@ -188,6 +191,7 @@ int file_servers_start(const struct file_server_options *options, struct file_se
 	f->options = *options;
 	f->options.on_end = on_end;
 	f->options.arg = f;
+	f->keys = keys ? key_set_get(keys) : NULL;
 	f->map = calloc(1, sizeof(*f->map));
 	rc = f->map ? weir_pool_client_open(options->pool, &f->client, error) :
 		      weir_error_set(error, -ENOMEM, "out of memory");
@@ -199,6 +203,22 @@ int file_servers_start(const struct file_server_options *options, struct file_se
 		file_servers_free(f);
 	else
 		*servers = f;
+	return rc;
+}
+
+int file_servers_set_keys(struct file_servers *f, struct key_set *keys, struct weir_error *error)
+{
+	int rc = 0;
+
+	if (!f)
+		return 0;
+	pthread_mutex_lock(&f->lock);
+	key_set_put(f->keys);
+	f->keys = key_set_get(keys);
+	for (unsigned int i = 0; i < f->nr_servers; i++)
+		if (file_server_set_keys(f->servers[i], keys, error))
+			rc = -ENOMEM;
+	pthread_mutex_unlock(&f->lock);
 	return rc;
 }
 

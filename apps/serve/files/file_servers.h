@@ -15,13 +15,18 @@ struct file_servers;
 /**
  * file_servers_start() - start the thread
  * @options: without on_end; kept until the close
+ * @keys: of the donor; NULL: none
  * @servers: receives the servers; the caller owes a file_servers_close()
  * @error: may be NULL
  *
  * Return: 0, or an error of weir_pool_client_open() or of the thread.
  */
-int file_servers_start(const struct file_server_options *options, struct file_servers **servers,
-		       struct weir_error *error);
+int file_servers_start(const struct file_server_options *options, struct key_set *keys,
+		       struct file_servers **servers, struct weir_error *error);
+
+/* Replaces the keys of all servers: see file_server_set_keys(). NULL is ignored. */
+int file_servers_set_keys(struct file_servers *servers, struct key_set *keys,
+			  struct weir_error *error);
 
 /* Asks all servers to end, and the thread, which then starts no further one. NULL is ignored. */
 void file_servers_cancel(struct file_servers *servers);

@@ -58,7 +58,7 @@ int mounts_note(struct file_mounts *mounts, struct staging_conn *conn, uint64_t 
 		enum wire_fs_op op, uint64_t now_ns);
 
 /**
- * mounts_expire() - find a mount that has been gone for long, and forget it
+ * mounts_expire() - find and forget a mount that has been gone for long, or has a revoked key
  * @grace_ns: for how long
  * @id: receives its number
  *

@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib/base/futex.h"
 
@@ -61,6 +63,31 @@ struct staging_conn *staging_join(struct staging *staging, struct weir_peer *pee
 	return conn;
 }
 
+static uint64_t bytes_missing(const struct staging_conn *conn)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = STAGING_BYTES / page, missing = 0, i;
+	unsigned char *is_there = calloc(pages, 1);
+
+	if (!is_there || mincore(conn->memory, pages * page, is_there))
+		missing = pages;
+	for (i = 0; i < pages && missing < pages; i++)
+		missing += !(is_there[i] & 1);
+	free(is_there);
+	return missing * page;
+}
+
+uint64_t staging_promised(struct staging *staging)
+{
+	struct staging_conn *conn;
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&staging->lock);
+	TAILQ_FOREACH(conn, &staging->conns, entry)
+		bytes += bytes_missing(conn);
+	pthread_mutex_unlock(&staging->lock);
+	return bytes;
+}
+
 /* Context: the listener's thread. */
 static void free_conn(void *arg)
 {
@@ -115,6 +142,7 @@ void staging_leave(struct staging *staging, struct weir_peer *peer)
 		return;
 	pthread_mutex_lock(&staging->lock);
 	conn->is_gone = true;
+	conn->is_revoked = weir_peer_is_revoked(peer);
 	conn->peer = NULL;
 	pthread_mutex_unlock(&staging->lock);
 	staging_unref(conn);
@@ -128,6 +156,16 @@ bool staging_is_gone(struct staging_conn *conn)
 	is_gone = conn->is_gone;
 	pthread_mutex_unlock(&conn->staging->lock);
 	return is_gone;
+}
+
+bool staging_is_revoked(struct staging_conn *conn)
+{
+	bool is_revoked;
+
+	pthread_mutex_lock(&conn->staging->lock);
+	is_revoked = conn->is_revoked;
+	pthread_mutex_unlock(&conn->staging->lock);
+	return is_revoked;
 }
 
 bool staging_is_end(int status)

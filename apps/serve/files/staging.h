@@ -15,13 +15,17 @@
 #define STAGING_SLOTS 16u
 #define STAGING_BYTES (STAGING_SLOTS * (uint64_t)FS_SLOT_BYTES)
 
+/* Memory that an area takes: regions have whole pages of 2 MiB. */
+#define STAGING_PAGE (2u << 20)
+#define STAGING_AREA ((STAGING_BYTES + STAGING_PAGE - 1) / STAGING_PAGE * STAGING_PAGE)
+
 /**
  * struct staging_conn - a connection
  * @memory: the staging area
  * @tenant: of the peer's key; @number: from 1, in the order of joining
  * @mount: the only mount that the connection speaks for; 0: none yet; of the server's thread
  * @refs: requests and mounts of the server that use it, and the connection itself
- * @is_gone: the peer has left
+ * @is_gone: the peer has left; @is_revoked: because its key is no longer admitted
  */
 struct staging_conn {
 	TAILQ_ENTRY(staging_conn) entry;
@@ -32,7 +36,7 @@ struct staging_conn {
 	unsigned int tenant;
 	uint64_t number, mount;
 	unsigned int refs;
-	bool is_gone;
+	bool is_gone, is_revoked;
 };
 
 TAILQ_HEAD(staging_conn_list, staging_conn);
@@ -65,11 +69,15 @@ void staging_fini(struct staging *staging);
 /* A peer has joined, or leaves. Context: the listener's thread. Return: NULL: no memory. */
 struct staging_conn *staging_join(struct staging *staging, struct weir_peer *peer);
 void staging_leave(struct staging *staging, struct weir_peer *peer);
+/* Bytes of the areas that take no memory of the machine yet, but will soon. */
+uint64_t staging_promised(struct staging *staging);
+
 struct staging_conn *staging_find(struct staging *staging, const struct weir_peer *peer);
 
 void staging_ref(struct staging_conn *conn);
 void staging_unref(struct staging_conn *conn);
 bool staging_is_gone(struct staging_conn *conn);
+bool staging_is_revoked(struct staging_conn *conn);
 
 /* Begins to move bytes: see struct fsd_service_host. */
 void staging_start(struct staging *staging, struct staging_conn *conn,
