@@ -84,7 +84,8 @@ def end_all_of_gluster():
 
 
 class Gluster:
-    """A volume of one brick on a tmpfs, as `gluster volume create` makes it, over TCP.
+    """A volume as `gluster volume create` makes it, over TCP: one brick on a tmpfs, or as many
+    @replicas, which all have each byte.
 
     By default, Gluster completes a write while the data is still in the client's memory; with
     @through, only when the brick has the data, as all other systems here. @near: all of Gluster and
@@ -92,8 +93,9 @@ class Gluster:
     itself.
     """
 
-    def __init__(self, size, through=False, near=False, fill=True):
+    def __init__(self, size, through=False, near=False, fill=True, replicas=1):
         self.size, self.through, self.near, self.fill = size, through, near, fill
+        self.replicas = replicas
         self.cpus = os.sched_getaffinity(0)
 
     def _gluster(self, *words):
@@ -122,17 +124,20 @@ class Gluster:
         if not shutil.which("glusterd"):
             raise Failed("it is not installed: scripts/deps bench")
         self.dir = tempfile.mkdtemp(prefix="weir-")
-        brick, mnt = (os.path.join(self.dir, name) for name in ("brick", "mnt"))
-        run("mount", "-t", "tmpfs", "-o", f"size={2 * self.size}", "tmpfs", self.dir)
-        os.mkdir(brick)
-        os.mkdir(mnt)
+        mnt = os.path.join(self.dir, "mnt")
+        bricks = [os.path.join(self.dir, f"brick{number}") for number in range(self.replicas)]
+        run("mount", "-t", "tmpfs", "-o", f"size={2 * self.size * self.replicas}", "tmpfs",
+            self.dir)
+        for path in (*bricks, mnt):
+            os.mkdir(path)
         self.mnt = mnt
         if self.near:
             os.sched_setaffinity(0, {min(self.cpus)})
         try:
             self._start_daemon()
-            self._gluster("volume", "create", "v", "transport", "tcp", f"{ADDRESS}:{brick}",
-                          "force")
+            replica = ["replica", str(self.replicas)] if self.replicas > 1 else []
+            self._gluster("volume", "create", "v", *replica, "transport", "tcp",
+                          *[f"{ADDRESS}:{brick}" for brick in bricks], "force")
             if self.through:
                 self._gluster("volume", "set", "v", "performance.write-behind", "off")
             self._gluster("volume", "start", "v")

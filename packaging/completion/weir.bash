@@ -10,7 +10,7 @@ _weir_command()
 	case "${words[*]:0:2}" in
 	"lab net") printf '%s\n' "${words[@]:0:3}" ;;
 	"pool volume") printf '%s\n' "${words[@]:0:3}" ;;
-	lab* | blk* | pool* | "perf exchange" | "perf volume") printf '%s\n' "${words[@]:0:2}" ;;
+	lab* | blk* | config* | fs | "fs "* | pool* | "perf exchange" | "perf volume") printf '%s\n' "${words[@]:0:2}" ;;
 	*) printf '%s\n' "${words[@]:0:1}" ;;
 	esac
 }
@@ -49,17 +49,18 @@ _weir_arguments()
 	case $* in
 	run) compgen -c -- "$cur" ;;
 	share | top | metrics | trace | fault | doctor) ;;
-	config) compgen -W "check show" -- "$cur" ;;
+	"config check") compgen -f -- "$cur" ;;
+	"config show") compgen -W "serve mount share metrics" -- "$cur" ;;
 	help) compgen -W "$(_weir_words)" -- "$cur" ;;
 	lab) compgen -W "list run report what-if calibrate hunt net" -- "$cur" ;;
 	"lab run") compgen -W "$("${COMP_WORDS[0]}" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur" ;;
 	"lab net") compgen -W "up run link split status down" -- "$cur" ;;
 	lab*) ;;
-	blk | key | pool | "pool volume") compgen -W "$(_weir_words "$@")" -- "$cur" ;;
+	blk | config | fs | key | pool | "pool volume") compgen -W "$(_weir_words "$@")" -- "$cur" ;;
 	"blk attach") compgen -A hostname -- "$cur" ;;
 	blk*) compgen -W "$(cd /dev && compgen -G 'weir[0-9]*')" -- "$cur" ;;
 	pool*) compgen -W "file: etcd:http:// $(cd "${WEIR_POOLS-/etc/weir/pools}" 2>/dev/null && ls)" -- "$cur" ;;
-	key*) compgen -f -- "$cur" ;;
+	"fs "* | key*) compgen -f -- "$cur" ;;
 	perf) ((COMP_CWORD == 2)) && compgen -W "exchange volume" -- "$cur"; compgen -A hostname -- "$cur" ;;
 	mount) compgen -A hostname -- "$cur"; compgen -d -- "$cur" ;;
 	*) compgen -A hostname -- "$cur" ;;

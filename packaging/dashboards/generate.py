@@ -107,6 +107,8 @@ BOARDS = (
             panel("Memory of donors, and volumes without copies", "bytes", ("pool", "{{pool}}"),
                   ("weir_pool_memory_bytes", "memory"), ("weir_pool_volume_bytes", "volumes")),
             panel("Volumes", "short", ("pool", "{{pool}}"), ("weir_pool_volumes", "")),
+            panel("Members to be rebuilt", "short", ("pool", "{{pool}}"),
+                  ("weir_pool_syncing_members", "")),
             panel("Map can be read", "bool_on_off", ("pool", "{{pool}}"), ("weir_pool_up", "")),
         ),
     }),
@@ -144,6 +146,7 @@ BOARDS = (
             panel("Bytes received", "Bps", BY_TENANT,
                   ("weir_share_tenant_received_bytes_total", "")),
             panel("Weight", "short", BY_TENANT, ("weir_share_tenant_weight", "")),
+            panel("Rate limit", "Bps", BY_TENANT, ("weir_share_tenant_rate_limit_bytes", "")),
         ),
         "Waiting and room": (
             panel("Part of the time that a tenant waits for turns", "percentunit", BY_TENANT,
@@ -159,8 +162,11 @@ BOARDS = (
 def query(name, kind, labels):
     """PromQL for a metric, by its type."""
     if kind == "histogram":
-        return (f"histogram_quantile(0.99, sum by ({labels}, le) "
-                f"(rate({name}_bucket{{{SELECTED}}}[$__rate_interval])))")
+        native, classic = (
+            f"histogram_quantile(0.99, sum by ({labels}{bound}) "
+            f"(rate({name}{suffix}{{{SELECTED}}}[$__rate_interval])))"
+            for bound, suffix in (("", ""), (", le", "_bucket")))
+        return f"{native} or {classic}"
     if kind == "counter":
         return f"sum by ({labels}) (rate({name}{{{SELECTED}}}[$__rate_interval]))"
     return f"sum by ({labels}) ({name}{{{SELECTED}}})"
@@ -181,7 +187,9 @@ def make_panel(described, known, number, x, y):
         "datasource": {"type": "prometheus", "uid": "${datasource}"},
         "gridPos": {"x": x, "y": y, "w": WIDTH, "h": HEIGHT},
         "fieldConfig": {"defaults": {"unit": described.unit, "min": 0}, "overrides": []},
-        "options": {"tooltip": {"mode": "multi", "sort": "desc"}},
+        "options": {"tooltip": {"mode": "multi", "sort": "desc"},
+                    "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True,
+                               "calcs": []}},
         "targets": targets,
     }
 
@@ -210,6 +218,7 @@ def make_board(board, known):
         "editable": True,
         "refresh": "30s",
         "time": {"from": "now-1h", "to": "now"},
+        "annotations": {"list": []},
         "templating": {"list": [
             {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Source"},
             {"name": "instance", "type": "query", "label": "Instance", "refresh": 2,
