@@ -158,6 +158,20 @@ def all_charts(source):
     def table(name):
         return read(source / f"{name}.csv")
 
+    rows = table("classes")
+    yield "classes", [
+        Panel(title, [{**row, "of": "reads"} for row in rows if row["figure"] == figure],
+              ["case"], "median", "of", label=of, span=("least", "most"),
+              log=figure != "bulk_mb_s")
+        for figure, title, of in (("p50_us", "a 4 KiB read, half of them", "us"),
+                                  ("p99_us", "99 of 100 reads", "us"),
+                                  ("bulk_mb_s", "the bulk", "MB/s"))]
+    rows = table("exchange-latency")
+    yield "exchange-latency", [
+        Panel("half a round trip", rows, ["case"], "us", "way", label="us", log=True,
+              span=("least", "most")),
+        Panel("requests without data", rows, ["case"], "without_data", "way",
+              label="a message")]
     rows = table("fs")
     systems = {"memory": "memory", "weir_mount": "weir mount", "verbs": "verbs", "ucx": "UCX",
                "libfabric": "libfabric", "before": "first weir mount", "glusterfs": "GlusterFS",
