@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-suite fuzz check-wire check-wire-programs check-canary check-mutations check-distros check-vm check-kernel-debug check-pool soak
-.PHONY: deb check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
+.PHONY: help demo check check-suite check-hostile fuzz check-wire check-wire-programs check-canary check-mutations check-distros check-vm check-kernel-debug check-pool check-upgrade check-troubles soak
+.PHONY: deb rpm check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -14,13 +14,16 @@ help:
 	@echo 'make check    install what is missing, build, and run the tests'
 	@echo 'make check-canary  plant bugs, one at a time, and see the tests find each: 30 minutes of CPU'
 	@echo 'make check-mutations  change core and wire one operator at a time; a test must notice: hours'
+	@echo 'make check-hostile  for SECONDS=60: attackers beside an honest client, whose calls stay as fast'
 	@echo 'make fuzz     for MINUTES=60: strangers and hostile peers, by libFuzzer with sanitizers'
 	@echo 'make check-distros demo and check on fresh Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make check-suite only those that need no virtual machine (part of make check)'
-	@echo 'make check-wire  tests over softnic between hosts, on good and bad networks: hours'
+	@echo 'make check-wire  tests over softnic between hosts, on good and bad networks: an hour'
 	@echo 'make check-wire-programs  many programs over softnic between hosts, and with Soft-RoCE: an hour'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make check-pool MINUTES=60 SEED=1: kill and stop the processes of a pool, and check all bytes'
+	@echo 'make check-upgrade  an older version and this one as peers, and a rolling upgrade; BASE=REVISION'
+	@echo 'make check-troubles  ten troubles of a pool, each by its signs; as root, some ten minutes'
 	@echo 'make check-kernel-debug  /dev/weirN on a kernel with KASAN and lockdep, built once'
 	@echo 'make soak     for MINUTES=60: swap to /dev/weir0 while its donors die and come again'
 	@echo 'make vm-shell a prompt in that machine'
@@ -33,6 +36,7 @@ help:
 	@echo 'make modules  the kernel modules, into $(BUILD)/modules, for this kernel or KERNEL=VERSION'
 	@echo 'make dkms     install them with DKMS, which builds them for each kernel; as root'
 	@echo "make deb      Debian packages, into $(BUILD)/deb; make check-deb installs and purges them"
+	@echo "make rpm      RPMs for Fedora and its kin, into $(BUILD)/rpm"
 	@echo "make wheel    build the Python package and softnic's wheel into $(BUILD)/wheels/"
 	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
 	@echo 'make uninstall  remove what "make install" of this folder installed'
@@ -65,11 +69,24 @@ check-mutations:
 	@mkdir -p $(BUILD)
 	tests/core/mutations.py $(addprefix --only ,$(ONLY)) --state $(BUILD)/mutations.jsonl . $(CC)
 
+# Each campaign alone: the others would take its CPUs.
+check-hostile: SECONDS ?= 60
+check-hostile:
+	@scripts/deps check
+	@$(MAKE) --no-print-directory build
+	SECONDS=$(SECONDS) meson test -C $(BUILD) --no-rebuild --logbase hostilelog --suite hostile \
+		--num-processes 1 --timeout-multiplier 10 --verbose
+
 fuzz:
 	@scripts/deps fuzz
 	@tests/fuzz/long $(MINUTES) $(TARGETS)
 
 RELEASES ?= bookworm trixie noble
+
+rpm:
+	@scripts/deps rpm
+	@scripts/rpm $(BUILD)/rpm
+	@ls $(BUILD)/rpm/RPMS/*/*.rpm
 
 # 77: no root of a release can be made here, and the script has said why.
 check-distros:
@@ -82,11 +99,23 @@ check-distros:
 # Failures of a pool's processes, from a seed.
 SEED ?= 1
 check-pool: build
-	@for kind in file etcd; do \
+	@for kind in file etcd hosts; do \
 		WEIR_TEST_PRELOAD=$(abspath $(BUILD))/softnic/libweir-softnic.so tests/pool/campaign.py \
 			--kind $$kind --seed $(SEED) --minutes $(MINUTES) \
 			$(BUILD)/weir $(BUILD)/tests/pool/pool_register || [ $$? -eq 77 ] || exit 1; \
 	done
+
+# The oldest version that speaks to this one, unless another is named.
+BASE ?= $(shell git log -1 --format=%h -G'define WIRE_VERSION [0-9]' -- wire/handshake.h)
+check-upgrade:
+	@scripts/deps check
+	@$(MAKE) --no-print-directory build
+	@scripts/check-upgrade $(BASE) $(BUILD)
+
+check-troubles:
+	@scripts/deps check
+	@$(MAKE) --no-print-directory build
+	@tests/packaging/troubles.py check $(BUILD)/weir $(BUILD)/tests/apps/metrics_mover
 
 # 77: no virtual machine can run here, and it has said why.
 check-vm:
@@ -106,7 +135,7 @@ soak:
 	@$(MAKE) --no-print-directory build
 	tests/vm/vm soak $(BUILD) $(MINUTES) || [ $$? -eq 77 ]
 
-# Half an hour for each network on two busy cores; WIRE='-c loss' for one.
+# Ten minutes for each network on two busy cores; WIRE='-c loss' for one.
 check-wire:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build

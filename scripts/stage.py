@@ -235,11 +235,12 @@ class Stage:
 
 
 class PoolStage(Stage):
-    """A pool of donors, each with @memory_bytes, and a volume of files with two copies."""
+    """A pool of donors, each with @memory_bytes, and a volume of files with two copies, if
+    @volume_bytes says how large."""
 
     VOLUME = "files"
 
-    def __init__(self, weir, memory_bytes, donors, volume_bytes, lease_seconds):
+    def __init__(self, weir, memory_bytes, donors, volume_bytes=0, lease_seconds=5):
         super().__init__(weir, memory_bytes)
         self.names = [f"donor{number + 1}" for number in range(donors)]
         self.volume_bytes, self.lease_seconds = volume_bytes, lease_seconds
@@ -256,8 +257,9 @@ class PoolStage(Stage):
                 "--domain", name, name=name)
         for name in self.names:
             self._wait_until(name, self.donors[name], lambda name=name: "ready" in self.log(name))
-        self._run("pool", "volume", "create", "--files", self.pool, self.VOLUME,
-                  str(self.volume_bytes))
+        if self.volume_bytes:
+            self._run("pool", "volume", "create", "--files", self.pool, self.VOLUME,
+                      str(self.volume_bytes))
 
     def server(self):
         """The donor that serves the files now, or None."""

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import stat
@@ -18,6 +19,7 @@ COMMANDS = (
     "serve",
     "lend",
     "mount",
+    "fs",
     "blk",
     "pool",
     "share",
@@ -92,7 +94,11 @@ class Completion(unittest.TestCase):
         self.assertLessEqual({*COMMANDS, "lab", "help"}, self.offered(""))
         self.assertEqual(self.offered("pi"), {"ping"})
         self.assertEqual(self.offered("blk", "at"), {"attach"})
+        self.assertEqual(self.offered("fs", "ex"), {"export"})
         self.assertEqual(self.offered("pool", "dr"), {"drain"})
+        self.assertEqual(self.offered("config", "ch"), {"check"})
+        self.assertEqual(self.offered("config", "show", "se"), {"serve"})
+        self.assertIn("--json", self.offered("config", "show", "-"))
         self.assertEqual(self.offered("pool", "volume", "l"), {"list"})
         self.assertLessEqual({"exchange", "volume"}, self.offered("perf", ""))
         self.assertLessEqual({"create", "rebalance"}, self.offered("pool", ""))
@@ -107,6 +113,8 @@ class Completion(unittest.TestCase):
                                    (("blk", "attach"), "--replicas", "--op"),
                                    (("pool", "create"), "--lease", "--scheme"),
                                    (("pool", "volume", "create"), "--scheme", "--lease"),
+                                   (("fs", "import"), "--foreign", "--threads"),
+                                   (("fs", "check"), "--threads", "--foreign"),
                                    (("lab", "run"), "--seeds", "--threads"),
                                    (("lab", "what-if"), "--threads", "--loss"),
                                    (("lab", "net", "up"), "--loss", "--threads")):
@@ -119,6 +127,9 @@ class Completion(unittest.TestCase):
                             (("perf", "--polling"), {"adaptive", "busy"}),
                             (("serve", "--log-level"), {"debug", "error"}),
                             (("ping", "-d"), {"softnic", "auto"}),
+                            (("top", "--sort"), {"p99", "process"}),
+                            (("mount", "--encrypt"), {"required", "auto", "off"}),
+                            (("pool", "volume", "create", "--scheme"), {"copies=2", "code=4+2"}),
                             (("lab", "what-if", "--polling"), {"adaptive", "busy"}),
                             (("lab", "what-if", "--profile"), {"connectx-5"}),
                             (("key", "new", ""), set())):
@@ -130,14 +141,21 @@ class Completion(unittest.TestCase):
 class BadInput(unittest.TestCase):
     def test_a_command_that_resembles_another_is_answered_with_the_other(self):
         for typed, meant in (("pnig", "ping"), ("sevre", "serve"), ("docter", "doctor"),
-                             ("stats", "stat"), ("keys", "key")):
+                             ("stats", "stat"), ("keys", "key"), ("hlep", "help")):
             self.assertIn(f"did you mean '{meant}'?", weir(typed).stderr)
         for typed in ("frobnicate", "xx", "y" * 5000, "-"):
             self.assertNotIn("did you mean", weir(typed).stderr)
 
+    def test_a_message_passes_no_control_characters_on(self):
+        for words in (("\x1b[31mping",), ("top", "--sort", "\x1b\x7f\x9b"), ("ping", "a\rb:c")):
+            said = weir(*words).stderr
+            self.assertRegex(said, r"\\x(1b|0d)", words)
+            self.assertNotRegex(said, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", words)
+
     def test_a_word_or_option_that_resembles_another_is_answered_with_the_other(self):
         for typed, meant in ((("pool", "volme", "x"), "volume"), (("key", "ad"), "add"),
                              (("pool", "volume", "exprot"), "export"), (("blk", "lits"), "list"),
+                             (("pool", "stauts"), "status"), (("config", "chek"), "check"),
                              (("serve", "--memroy", "1G"), "--memory"),
                              (("serve", "--memroy=1G"), "--memory"),
                              (("perf", "exchange", "--membres=3"), "--members"),
@@ -163,6 +181,8 @@ class BadInput(unittest.TestCase):
             ("run", "--unload", "--device", "rxe0", "true"),
             ("run", "--key", "k", "true"),
             ("run", "--sysfs=none", "true"),
+            ("run", "--strict=never", "true"),
+            ("run", "--strict", "--device", "host", "--unload", "true"),
             ("run", "--sysfs", "mount", "--device", "host", "--unload", "true"),
             ("ping",),
             ("ping", "-c", "0", "x"),
@@ -257,6 +277,14 @@ class Device(unittest.TestCase):
 class Run(unittest.TestCase):
     def test_the_exit_code_is_the_programs(self):
         self.assertEqual(weir("run", "--", "sh", "-c", "exit 42").returncode, 42)
+
+    def test_strict_mode_is_added_to_the_settings_of_the_environment(self):
+        def settings(*options, **more):
+            return weir("run", *options, "--", "printenv", "WEIR_SOFTNIC", **more).stdout.strip()
+
+        self.assertEqual(settings("--strict"), "strict=1")
+        self.assertEqual(settings("--strict=abort", WEIR_SOFTNIC="near=0"), "near=0,strict=2")
+        self.assertEqual(settings("--strict=leaks"), "strict=1,strict_leaks=1")
 
     def test_a_program_that_is_not_found_gives_127_and_its_name(self):
         done = weir("run", "--", "no-such-program")
@@ -365,10 +393,15 @@ class Donor(unittest.TestCase):
             self.assertLessEqual(result[kind]["min_us"], result[kind]["p50_us"])
             self.assertLessEqual(result[kind]["p50_us"], result[kind]["max_us"])
 
-    def test_the_99th_percentile_of_ten_is_the_last(self):
-        result = json.loads(self.ping("--json", "-c", "10", "-i", "0").stdout)
-        for kind in ("message", "read", "write"):
-            self.assertEqual(result[kind]["p99_us"], result[kind]["max_us"])
+    def test_a_99th_percentile_takes_a_hundred_samples(self):
+        for count, is_shown in (("99", False), ("100", True)):
+            result = json.loads(self.ping("--json", "-c", count, "-i", "0").stdout)
+            said = self.ping("-q", "-c", count, "-i", "0").stdout
+            for kind in ("message", "read", "write"):
+                self.assertEqual("p99_us" in result[kind], is_shown)
+                self.assertEqual(bool(re.search(rf"^{kind} .* - +[\d.]+$", said, re.M)),
+                                 not is_shown)
+            self.assertEqual("A p99 takes 100 round trips" in said, not is_shown)
 
     def test_ping_ends_at_an_interrupt_with_its_summary(self):
         ping = subprocess.Popen([WEIR, "ping", "--device", "softnic", "--key", self.key, "-c",
@@ -458,6 +491,13 @@ class Doctor(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("fix: modprobe rdma_rxe\nno such module\n", done.stderr)
         self.assertIn("--fix failed for Soft-RoCE", done.stderr)
+
+    @unittest.skipIf(os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"),
+                     "this machine has an RDMA device")
+    def test_softnic_is_no_rdma_device(self):
+        done = weir("doctor", "--json", "--device", "softnic")
+        device = json.loads(done.stdout)["checks"][0]
+        self.assertEqual((device["check"], device["verdict"]), ("RDMA device", "warn"), device)
 
     def test_every_problem_has_a_remedy(self):
         done = weir("doctor", "--json", "--device", "softnic")

@@ -17,7 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WEIR = None
 # Commands within a command, whose options stand on one page.
 PARTS = {"key": ["new", "add", "rotate", "revoke", "list"],
-         "blk": ["attach", "detach", "resize", "list", "stat"],
+         "fs": ["export", "import", "check", "warm", "du", "df", "top"],
+         "blk": ["attach", "detach", "resize", "list", "stat", "agent"],
          "pool": ["create", "status", "donors", "drain", "rebalance", "volume create",
                   "volume list", "volume import", "volume export", "volume rm"],
          "lab": ["list", "run", "report", "what-if", "calibrate", "hunt"],

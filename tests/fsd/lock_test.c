@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <cmocka.h>
 
+#include "fsd/lock.h"
 #include "tests/fsd/host.h"
 
 static struct host host;
@@ -341,6 +343,141 @@ static void too_many_waits_are_refused(void **state)
 		assert_int_equal(waits[i].times, 1);
 }
 
+/* Locks of every second byte. */
+static void fill_locks(uint64_t nr)
+{
+	for (uint64_t i = 0; i < nr; i++)
+		assert_int_equal(set(&a, 1, F_WRLCK, 2 * i, 2 * i), 0);
+}
+
+static void a_file_has_a_bound_of_locks(void **state)
+{
+	const uint64_t end = 2 * FSD_FILE_LOCKS_MAX;
+
+	(void)state;
+	assert_int_equal(set(&b, 2, F_WRLCK, end, end + 2), 0);
+	fill_locks(FSD_FILE_LOCKS_MAX - 1);
+	assert_int_equal(set(&a, 1, F_WRLCK, end + 9, end + 9), -ENOLCK);
+	assert_int_equal(set(&b, 2, F_UNLCK, end + 1, end + 1), -ENOLCK); /* two would remain */
+	assert_int_equal(set(&b, 2, F_RDLCK, end + 1, end + 1), -ENOLCK);
+	/* No lock more than before */
+	assert_int_equal(set(&b, 2, F_RDLCK, end, end + 2), 0);
+	assert_int_equal(set(&b, 2, F_RDLCK, end + 3, end + 3), 0);
+	assert_int_equal(set(&b, 2, F_UNLCK, end + 3, end + 3), 0);
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 2), 0);
+	assert_int_equal(set(&a, 1, F_WRLCK, end + 9, end + 9), 0);
+	assert_int_equal(set(&a, 1, F_WRLCK, end + 11, end + 11), -ENOLCK);
+	assert_int_equal(set(&a, 1, F_UNLCK, 0, UINT64_MAX), 0);
+	fill_locks(FSD_FILE_LOCKS_MAX - 1);
+	assert_int_equal(set(&a, 1, F_WRLCK, end + 9, end + 9), -ENOLCK);
+}
+
+static void a_client_has_a_bound_of_locks(void **state)
+{
+	const uint64_t first = file;
+	uint64_t files = FSD_CLIENT_LOCKS_MAX / FSD_FILE_LOCKS_MAX;
+	char name[8];
+
+	(void)state;
+	for (uint64_t i = 0; i <= files; i++) {
+		snprintf(name, sizeof(name), "n%u", (unsigned int)i);
+		assert_int_equal(do_make(&a, FS_ROOT, name, S_IFREG | 0600, FS_MAKE_OPEN, NULL), 0);
+		file = attr(&a).ino;
+		if (i < files)
+			fill_locks(FSD_FILE_LOCKS_MAX);
+	}
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 0), -ENOLCK);
+	assert_int_equal(do_open(&b, file, 0), 0);
+	assert_int_equal(set(&b, 1, F_WRLCK, 0, 0), 0);
+	assert_int_equal(do_release(&a, file - 1), 0);
+	assert_int_equal(set(&a, 1, F_WRLCK, 1, 1), 0);
+	file = first;
+}
+
+/* Each leaves memory to those after it, so that no client keeps another from its files. */
+static void locks_leave_room_for_names_and_names_for_opens(void **state)
+{
+	const uint64_t max = 64 << 10;
+	uint64_t nr_locks = 0, nr_names = 0;
+	char name[8];
+	int rc;
+
+	(void)state;
+	host.fsd->meta_bytes_max = max;
+	while (!(rc = set(&a, 1, F_WRLCK, 2 * nr_locks, 2 * nr_locks)))
+		nr_locks++;
+	assert_int_equal(rc, -ENOLCK);
+	assert_true(nr_locks > 100 && host.fsd->meta_bytes <= max - max / 4);
+	do {
+		snprintf(name, sizeof(name), "n%u", (unsigned int)nr_names);
+		rc = do_make(&a, FS_ROOT, name, S_IFREG | 0600, 0, NULL);
+	} while (!rc && ++nr_names);
+	assert_int_equal(rc, -ENOSPC);
+	assert_true(nr_names > 10 && host.fsd->meta_bytes <= max - max / 8);
+	for (uint64_t i = 1; i <= nr_names; i++)
+		assert_int_equal(do_open(&b, file + i, 0), 0);
+	for (uint64_t i = 0; i < nr_locks; i++)
+		assert_int_equal(set(&a, 1, F_UNLCK, 2 * i, 2 * i), 0);
+	assert_int_equal(set(&b, 2, F_WRLCK, 0, UINT64_MAX), 0);
+}
+
+static void a_waiter_goes_on_to_the_next_blocker(void **state)
+{
+	struct fsd_answer waits, early;
+
+	(void)state;
+	for (uint64_t owner = 1; owner <= 4; owner++)
+		assert_int_equal(set(&a, owner, F_RDLCK, owner, owner + 4), 0);
+	assert_int_equal(wait_for(&b, &waits, 9, F_WRLCK, 0, 20, 0), PENDING);
+	assert_int_equal(wait_for(&b, &early, 8, F_WRLCK, 1, 1, 0), PENDING);
+	assert_int_equal(set(&a, 2, F_UNLCK, 0, 20), 0); /* behind the blocker of both */
+	assert_int_equal(set(&a, 1, F_RDLCK, 0, 9), 0); /* the first, merged, becomes the last */
+	assert_int_equal(set(&a, 3, F_UNLCK, 4, 5), 0); /* cut in two */
+	assert_int_equal(set(&a, 4, F_UNLCK, 0, 20), 0);
+	assert_int_equal(set(&a, 1, F_UNLCK, 1, 8), 0); /* bytes 0 and 9 remain */
+	assert_int_equal(early.times, 1);
+	assert_int_equal(early.status, 0);
+	assert_int_equal(set(&b, 8, F_UNLCK, 0, 20), 0);
+	assert_int_equal(set(&a, 1, F_UNLCK, 0, 20), 0);
+	assert_int_equal(waits.times, 0);
+	assert_int_equal(set(&a, 3, F_UNLCK, 3, 3), 0);
+	assert_int_equal(waits.times, 0);
+	assert_int_equal(set(&a, 3, F_UNLCK, 6, 7), 0);
+	assert_int_equal(waits.times, 1);
+	assert_int_equal(waits.status, 0);
+}
+
+/* CPU time of unlocks that free nothing. */
+static uint64_t unlocks_ns(void)
+{
+	struct timespec from, to;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	for (unsigned int i = 0; i < 200; i++)
+		assert_int_equal(set(&a, 1, F_UNLCK, UINT64_MAX, UINT64_MAX), 0);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+	return (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec;
+}
+
+/* An unlock compares a waiter with one lock, not with thousands. */
+static void waiters_cost_unlocks_little(void **state)
+{
+	static struct fsd_answer waits[FSD_WAITS_MAX];
+	const uint64_t last = 2 * FSD_FILE_LOCKS_MAX;
+	uint64_t alone_ns;
+
+	(void)state;
+	fill_locks(FSD_FILE_LOCKS_MAX - 3);
+	assert_int_equal(set(&a, 1, F_WRLCK, last, last), 0);
+	alone_ns = unlocks_ns();
+	for (unsigned int i = 0; i < FSD_WAITS_MAX; i++)
+		assert_int_equal(wait_for(&b, &waits[i], 10 + i, F_WRLCK, last, last, 0), PENDING);
+	assert_true(unlocks_ns() < 50 * alone_ns);
+	assert_int_equal(set(&a, 1, F_UNLCK, last, last), 0);
+	assert_int_equal(waits[0].times, 1);
+	assert_int_equal(waits[1].times, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -359,6 +496,11 @@ int main(void)
 		TEST(two_flocks_may_both_wait_to_be_exclusive),
 		TEST(nonsense_is_refused),
 		TEST(too_many_waits_are_refused),
+		TEST(a_file_has_a_bound_of_locks),
+		TEST(a_client_has_a_bound_of_locks),
+		TEST(locks_leave_room_for_names_and_names_for_opens),
+		TEST(a_waiter_goes_on_to_the_next_blocker),
+		TEST(waiters_cost_unlocks_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,8 +124,8 @@ static bool is_any(const struct node *node)
 
 static struct fsd_inode *inode_of(const struct node *node)
 {
-	for (uint64_t i = 0; i <= host.fsd->inodes.mask; i++) {
-		struct fsd_hash_node *link = host.fsd->inodes.bucket[i];
+	for (uint64_t i = 0; i < host.fsd->inodes.buckets; i++) {
+		struct fsd_hash_node *link = fsd_hashtable_bucket(&host.fsd->inodes, i);
 
 		for (; link; link = link->next) {
 			if (((struct fsd_inode *)link)->ino == node->ino)

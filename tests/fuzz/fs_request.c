@@ -135,6 +135,7 @@ static void submit(unsigned int client, const void *message, size_t length)
 	*call = (struct fuzz_call){ .op = (uint8_t)head.op, .client = client };
 	if (head.op == FS_SETLK)
 		memcpy(&call->lock, message, sizeof(call->lock));
+	(void)fsd_may_change(copy, length); /* as a server with a log asks first */
 	fsd_request(host.client[client], call, copy, length);
 	free(copy);
 	if (head.op == FS_SETLK && !call->is_answered)
@@ -222,8 +223,8 @@ static bool remove_one(void)
 {
 	const struct fsd_hashtable *names = &host.fsd->names;
 
-	for (uint64_t i = 0; i <= names->mask; i++) {
-		struct fsd_hash_node *node = names->bucket[i];
+	for (uint64_t i = 0; i < names->buckets; i++) {
+		struct fsd_hash_node *node = fsd_hashtable_bucket(names, i);
 
 		for (; node; node = node->next) {
 			const struct fsd_name *name = (const struct fsd_name *)node;

@@ -16,7 +16,7 @@
 
 enum {
 	RECORD = 8,
-	CONNS = 4,
+	CONNS = 5, /* not a power of two, so that an ID can name a place beyond the table */
 	TIMEOUT = 5,
 	RETRIES = 3,
 	SENT_MAX = 2 * CONNS + ROCE_CM_REFUSALS, /* after one message or act */
@@ -28,10 +28,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct {
 	struct roce_cm cm;
-	struct roce_cm_conn conns[CONNS];
 	bool is_known[CONNS]; /* to the program */
 	struct roce_mad sent; /* the last */
 	uint64_t now_ns;
+	struct roce_cm_conn conns[CONNS]; /* last, so that a sanitizer sees accesses beyond */
 } end;
 
 static const struct roce_cm_path paths[2] = { { .peer = { 1 } }, { .peer = { 2 } } };
@@ -47,6 +47,7 @@ static bool decode(struct roce_mad *m, const uint8_t *bytes, size_t size)
 	roce_mad_encode(m, again);
 	assert(!roce_mad_decode(&second, again, sizeof(again)));
 	assert(!memcmp(m, &second, sizeof(second)));
+	assert(m->info_bytes <= ROCE_MAD_INFO_MAX);
 	return true;
 }
 
@@ -90,14 +91,14 @@ static void read_as_rdma_cm(const struct roce_mad *m, const struct roce_cm_path 
 }
 
 /* A message near those that count; @record chooses its fields. */
-static void input(const uint8_t *record)
+static struct roce_mad make(const uint8_t *record)
 {
 	const struct roce_cm_conn *conn = &end.conns[record[1] % CONNS];
 	struct roce_mad m = {
 		.kind = ROCE_MAD_REQ + record[0] % 9,
 		.tid = record[2] & 1 ? conn->tid : record[2],
 		.local_id = record[2] & 2 ? conn->remote_id : record[3],
-		.remote_id = record[2] & 4 ? conn->local_id : record[3] % 2,
+		.remote_id = record[2] & 4 ? conn->local_id : record[3] % 8,
 		.qpn = record[2] & 8 ? conn->qpn : record[4],
 		.service_id = record[4],
 		.remote_timeout = TIMEOUT,
@@ -113,7 +114,28 @@ static void input(const uint8_t *record)
 
 	if (m.kind == ROCE_MAD_SIDR_REP && record[2] & 16)
 		m.local_id = conn->local_id;
+	return m;
+}
+
+static void input(const uint8_t *record)
+{
+	struct roce_mad m = make(record);
+
 	roce_cm_received(&end.cm, &m, &paths[record[2] >> 7], end.now_ns);
+}
+
+/* The bytes of such a message, of which the next record changes some. */
+static void input_changed(const uint8_t *record)
+{
+	const uint8_t *change = record + RECORD;
+	uint8_t bytes[ROCE_MAD_BYTES];
+	struct roce_mad m = make(record);
+
+	roce_mad_encode(&m, bytes);
+	for (int i = 0; i + 1 < RECORD / 2; i += 2)
+		bytes[change[i] % ROCE_MAD_BYTES] ^= change[i + 1];
+	if (decode(&m, bytes, sizeof(bytes)))
+		roce_cm_received(&end.cm, &m, &paths[record[2] >> 7], end.now_ns);
 }
 
 static void connect_one(const uint8_t *record)
@@ -196,6 +218,8 @@ static void play(const uint8_t *data, size_t size)
 		case 5:
 			if (decode(&m, data, size))
 				roce_cm_received(&end.cm, &m, &paths[1], end.now_ns);
+			else if (size >= 2 * RECORD)
+				input_changed(data);
 			break;
 		default:
 			input(data);

@@ -23,6 +23,7 @@ enum {
 	MEMORY = 2048,
 	RKEY = 1,
 	OUTPUTS_MAX = 64,
+	SHORT_MAX = 64, /* longer than all headers */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,18 +36,27 @@ static struct {
 	struct roce_resource resources[DEPTH];
 	uint8_t memory[MEMORY];
 	uint32_t receives, taken, posted, ended;
+	uint64_t write_addr, write_bytes; /* the last write that was checked as a whole */
 	uint64_t now_ns;
 } end;
+
+static enum roce_status is_within(uint32_t rkey, uint64_t addr, uint32_t bytes)
+{
+	return !bytes || (rkey == RKEY && addr <= MEMORY && bytes <= MEMORY - addr) ?
+		       ROCE_SUCCESS :
+		       ROCE_REM_ACCESS;
+}
 
 static enum roce_status check(void *host, uint32_t rkey, enum roce_right right, uint64_t addr,
 			      uint32_t bytes)
 {
 	(void)host;
-	(void)right;
 	assert(bytes <= ROCE_MESSAGE_MAX);
-	return !bytes || (rkey == RKEY && addr <= MEMORY && bytes <= MEMORY - addr) ?
-		       ROCE_SUCCESS :
-		       ROCE_REM_ACCESS;
+	if (right == ROCE_RIGHT_WRITE) {
+		end.write_addr = addr;
+		end.write_bytes = bytes;
+	}
+	return is_within(rkey, addr, bytes);
 }
 
 static enum roce_status read_memory(void *host, uint32_t rkey, uint64_t addr, uint8_t *to,
@@ -61,7 +71,10 @@ static enum roce_status read_memory(void *host, uint32_t rkey, uint64_t addr, ui
 static enum roce_status write_memory(void *host, uint32_t rkey, uint64_t addr, const uint8_t *from,
 				     uint32_t bytes)
 {
-	if (check(host, rkey, ROCE_RIGHT_WRITE, addr, bytes))
+	(void)host;
+	assert(addr >= end.write_addr && bytes <= end.write_bytes &&
+	       addr - end.write_addr <= end.write_bytes - bytes);
+	if (is_within(rkey, addr, bytes))
 		return ROCE_REM_ACCESS;
 	memcpy(end.memory + addr, from, bytes);
 	return ROCE_SUCCESS;
@@ -178,7 +191,7 @@ static void post(const uint8_t *record)
 {
 	struct roce_wqe wqe = {
 		.id = end.posted,
-		.op = record[1] % (ROCE_OP_FETCH_ADD + 2),
+		.op = record[1] % (ROCE_OP_ATOMIC_WRITE + 2),
 		.length = record[2] * 5,
 		.is_fenced = record[3] & 1,
 		.addr = record[4],
@@ -226,6 +239,45 @@ static void input(const uint8_t *record)
 	roce_qp_input(&end.qp, &p, grh, end.now_ns);
 }
 
+/* A message of several packets in order, which may be longer than its receive or its length. */
+static void input_message(const uint8_t *record)
+{
+	const bool is_write = record[1] & 1;
+	uint8_t packet[RECORD];
+	int i, last = 1 + record[1] / 2 % 5;
+
+	memcpy(packet, record, RECORD);
+	packet[1] = 2; /* the expected PSN */
+	packet[7] = 1; /* as long as the MTU */
+	for (i = 0; i <= last; i++) {
+		packet[0] = is_write ? i == 0	 ? ROCE_WRITE_FIRST :
+				       i == last ? ROCE_WRITE_LAST :
+						   ROCE_WRITE_MIDDLE :
+			    i == 0	 ? ROCE_SEND_FIRST :
+			    i == last	 ? ROCE_SEND_LAST :
+					   ROCE_SEND_MIDDLE;
+		input(packet);
+	}
+}
+
+/* Packets that end early, at the end of an allocation. */
+static void decode_short(const uint8_t *data, size_t size)
+{
+	struct roce_packet p;
+	uint8_t *bytes;
+	size_t n;
+
+	for (n = 0; n <= size && n <= SHORT_MAX; n++) {
+		bytes = malloc(n + 1); /* not 0 bytes */
+		memcpy(bytes + 1, data, n);
+		if (n > 1)
+			bytes[2] &= 0xf0; /* the version */
+		if (!roce_packet_decode(&p, bytes + 1, n))
+			assert(p.payload_bytes <= n);
+		free(bytes);
+	}
+}
+
 static void drain(void)
 {
 	uint8_t bytes[ROCE_PACKET_MAX];
@@ -266,6 +318,10 @@ static void play(const uint8_t *data, size_t size)
 			if (!roce_packet_decode(&p, data, size))
 				roce_qp_input(&end.qp, &p, end.memory, end.now_ns);
 			break;
+		case 4:
+			end.receives++;
+			input_message(data);
+			break;
 		default:
 			input(data);
 		}
@@ -279,10 +335,9 @@ static void play(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const enum roce_transport transports[] = { ROCE_RC, ROCE_UC, ROCE_UD };
-	struct roce_packet p;
 	int i;
 
-	roce_packet_decode(&p, data, size);
+	decode_short(data, size);
 	for (i = 0; i < 3; i++) {
 		start(transports[i]);
 		play(data, size);

@@ -139,57 +139,6 @@ class Lab(unittest.TestCase):
         self.assertGreaterEqual(said["best"]["gain"], 1)
         self.assertEqual(set(said["best"]["settings"]), set(said["workload"]))
 
-    def test_what_if_says_of_each_gain_of_which_run_it_is(self):
-        def said(*arguments):
-            done = lab("what-if", "--region", "1M", "--json", "--quiet", *arguments)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            return json.loads(done.stdout)
-        asleep, awake = said("--polling", "event"), said("--polling", "busy")
-        first, *others = asleep["limits"]
-        self.assertEqual((first["name"], first["polling"]), ("sleeping", "event"))
-        self.assertEqual(first["base_mops"], asleep["mops"])
-        self.assertAlmostEqual(first["gain"] * asleep["mops"], awake["mops"])
-        self.assertEqual((asleep["binds"], asleep["binds_then"]), (["sleeping"], awake["binds"]))
-        # Every other limit is the busy poller's, relative to the rate of that run.
-        self.assertEqual(others,
-                         [limit for limit in awake["limits"] if limit["name"] != "sleeping"])
-        self.assertEqual({(limit["polling"], limit["base_mops"]) for limit in others},
-                         {("busy", awake["mops"])})
-        gains = {limit["name"]: limit["gain"] for limit in others}
-        for name, change in (("requests under way", ("--depth", "2")),
-                             ("window", ("--window", "off"))):
-            changed = said("--polling", "busy", *change)["mops"]
-            self.assertAlmostEqual(gains[name] * awake["mops"], changed, delta=0.01 * changed)
-        words = lab("what-if", "--region", "1M", "--quiet", "--polling", "event").stdout
-        before, after = words.split(f"The others, with busy polling ({awake['mops']:.3f} M/s):\n")
-        self.assertTrue(before.splitlines()[-1].startswith("sleeping "))
-        for name in gains:
-            self.assertIn(f"\n{name} ", "\n" + after)
-        self.assertIn("What binds first: sleeping.\n  sleeping: ", after)
-        self.assertIn(f"\nWith busy polling: {awake['binds'][0]}", after)
-
-    def test_what_if_advises_against_the_engine_where_it_loses(self):
-        losing = ("--region", "1M", "--threads", "8", "--size", "64", "--polling", "busy",
-                  "--mr", "user", "--quiet")
-        said = json.loads(lab("what-if", "--json", *losing).stdout)
-        self.assertGreater(said["plain_verbs"]["mops"], said["mops"] * said["best"]["gain"])
-        done = lab("what-if", *losing)
-        self.assertIn("weir loses here: plain verbs make", done.stdout)
-        winning = lab("what-if", "--region", "1M", "--size", "1M", "--depth", "4", "--quiet")
-        self.assertIn("\nPlain verbs, a queue pair a thread, nothing merged:\n", winning.stdout)
-        self.assertIn("weir is ahead of it, or equal", winning.stdout)
-
-    def test_what_if_models_each_window(self):
-        def mops(*arguments):
-            done = lab("what-if", "--region", "1M", "--depth", "64", "--json", "--quiet",
-                       "--polling", "busy", *arguments)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            return json.loads(done.stdout)["mops"]
-        wide, narrow = mops(), mops("--window-wrs", "1", "--batching", "single")
-        self.assertLess(2 * narrow, wide)
-        for learned in (("--window", "delay"), ("--window-wrs", "knee")):
-            self.assertGreater(mops(*learned), narrow)
-
     def test_what_if_in_words_says_that_it_is_modelled(self):
         done = lab("what-if", "--polling", "busy", "--region", "1M")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -282,18 +231,6 @@ class Lab(unittest.TestCase):
         self.assertEqual(said[:2], ["weir lab: as asked", "weir lab: limits"])
         self.assertIn("weir lab: trying window", said)
 
-    def test_a_large_memory_of_the_donor_takes_no_longer(self):
-        # The NIC holds translations for a part of 64 GB: most requests miss from the first on.
-        asked = ("what-if", "--pattern", "random", "--polling", "busy", "--profile", "connectx-3",
-                 "--json", "--quiet", "--region")
-        done = lab(*asked, "64G")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        large = json.loads(done.stdout)
-        missed = {limit["name"]: limit["shown"] for limit in large["limits"]}["MTT reach"]
-        self.assertGreater(float(missed.split("%")[0]), 90)
-        done = lab(*asked, "1M")
-        self.assertGreater(json.loads(done.stdout)["mops"], 1.1 * large["mops"])
-
     def test_no_seeds_are_refused(self):
         for seeds in ("0", "-1", "x"):
             self.assertEqual(lab("run", "avatar-fig1", "--seeds", seeds).returncode, 2, seeds)
@@ -368,6 +305,74 @@ class Lab(unittest.TestCase):
         return [name for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
                 for child in said(task / "children")
                 for name in said(pathlib.Path(f"/proc/{child}/comm"))]
+
+
+@unittest.skipIf(os.environ.get("WEIR_LAB_SHORT"), "the numbers are the same under a sanitizer")
+class Advice(unittest.TestCase):
+    """Checks numbers, each of dozens of runs. The class Lab covers words and traces."""
+
+    def test_what_if_advises_against_the_engine_where_it_loses(self):
+        losing = ("--region", "1M", "--threads", "8", "--size", "64", "--polling", "busy",
+                  "--mr", "user", "--quiet")
+        said = json.loads(lab("what-if", "--json", *losing).stdout)
+        self.assertGreater(said["plain_verbs"]["mops"], said["mops"] * said["best"]["gain"])
+        done = lab("what-if", *losing)
+        self.assertIn("weir loses here: plain verbs make", done.stdout)
+        winning = lab("what-if", "--region", "1M", "--size", "1M", "--depth", "4", "--quiet")
+        self.assertIn("\nPlain verbs, a queue pair a thread, nothing merged:\n", winning.stdout)
+        self.assertIn("weir is ahead of it, or equal", winning.stdout)
+
+    def test_what_if_models_each_window(self):
+        def mops(*arguments):
+            done = lab("what-if", "--region", "1M", "--depth", "64", "--json", "--quiet",
+                       "--polling", "busy", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)["mops"]
+        wide, narrow = mops(), mops("--window-wrs", "1", "--batching", "single")
+        self.assertLess(2 * narrow, wide)
+        for learned in (("--window", "delay"), ("--window-wrs", "knee")):
+            self.assertGreater(mops(*learned), narrow)
+
+    def test_what_if_says_of_each_gain_of_which_run_it_is(self):
+        def said(*arguments):
+            done = lab("what-if", "--region", "1M", "--json", "--quiet", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+        asleep, awake = said("--polling", "event"), said("--polling", "busy")
+        first, *others = asleep["limits"]
+        self.assertEqual((first["name"], first["polling"]), ("sleeping", "event"))
+        self.assertEqual(first["base_mops"], asleep["mops"])
+        self.assertAlmostEqual(first["gain"] * asleep["mops"], awake["mops"])
+        self.assertEqual((asleep["binds"], asleep["binds_then"]), (["sleeping"], awake["binds"]))
+        # Every other limit is the busy poller's, relative to the rate of that run.
+        self.assertEqual(others,
+                         [limit for limit in awake["limits"] if limit["name"] != "sleeping"])
+        self.assertEqual({(limit["polling"], limit["base_mops"]) for limit in others},
+                         {("busy", awake["mops"])})
+        gains = {limit["name"]: limit["gain"] for limit in others}
+        for name, change in (("requests under way", ("--depth", "2")),
+                             ("window", ("--window", "off"))):
+            changed = said("--polling", "busy", *change)["mops"]
+            self.assertAlmostEqual(gains[name] * awake["mops"], changed, delta=0.01 * changed)
+        words = lab("what-if", "--region", "1M", "--quiet", "--polling", "event").stdout
+        before, after = words.split(f"The others, with busy polling ({awake['mops']:.3f} M/s):\n")
+        self.assertTrue(before.splitlines()[-1].startswith("sleeping "))
+        for name in gains:
+            self.assertIn(f"\n{name} ", "\n" + after)
+        self.assertIn("What binds first: sleeping.\n  sleeping: ", after)
+        self.assertIn(f"\nWith busy polling: {awake['binds'][0]}", after)
+
+    def test_a_large_memory_of_the_donor_takes_no_longer(self):
+        # The NIC holds translations for a part of 64 GB: most requests miss from the first on.
+        asked = ("what-if", "--pattern", "random", "--polling", "busy", "--profile", "connectx-3",
+                 "--json", "--quiet", "--region")
+        done = lab(*asked, "64G")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        large = json.loads(done.stdout)
+        missed = {limit["name"]: limit["shown"] for limit in large["limits"]}["MTT reach"]
+        self.assertGreater(float(missed.split("%")[0]), 90)
+        done = lab(*asked, "1M")
+        self.assertGreater(json.loads(done.stdout)["mops"], 1.1 * large["mops"])
 
 
 @unittest.skipIf(os.environ.get("WEIR_LAB_SHORT"), "all figures take long under a sanitizer")

@@ -2,9 +2,11 @@
 /*
  * Lanes: core/lane/lane.h, core/lane/claims.h and lib/client/channel/lanes.c, in every
  * interleaving. Two threads submit writes of the same page, by a lane if one is lent, else by the
- * engine. The device completes a write on a lane at once, or late. The holder of the NIC's lock takes
- * the lanes back first, and lends them when the engine has no request. The session's thread looks when
- * a late write is done.
+ * engine. The device completes a write on a lane at once, or late. A late write stays on the lane
+ * until a thread finds it done, or gives the lane up. The holder of the NIC's lock takes the lanes back
+ * first, and lends them when the engine has no request. A thread that leaves a late write on a lane
+ * calls the session's thread, unless it watches. That one looks until no lane has a late write, and
+ * when a late write in the engine is done.
  *
  * What must hold, and no run may hang:
  *  - a write takes effect after the writes of all calls that returned before its call began;
@@ -17,8 +19,11 @@
  *   -DDRAINS_FIRST           the holder empties the inbox before it takes the lanes back
  *   -DRECALLS_UNLOCKED       the holder does not wait for the lane's lock
  *   -DLENDS_WHILE_BUSY       the engine lends lanes while it has requests
- *   -DPUSHES_AFTER_UNLOCK    a late post is pushed when the lane is unlocked
- *   -DONLY_PUSHES            a late post is pushed, and the thread does not try the NIC's lock
+ *   -DPUSHES_AFTER_UNLOCK    a lane that is given up is pushed when it is unlocked
+ *   -DONLY_PUSHES            it is pushed, and the thread does not try the NIC's lock
+ *   -DGIVES_UP_TWICE         a lane that is given up may be given up again
+ *   -DNOBODY_WATCHES         no thread calls the session's thread to look at lanes
+ *   -DCALL_STAYS             a call that came when no lane was lent counts as a watch for ever
  *   -DGIVES_CLAIMS_EARLY     a late post gives its claims back
  *   -DGIVES_CLAIMS_MIDWAY    the holder gives them back while another lane is lent
  *   -DNEVER_CLAIMS           threads on two lanes do not claim the page
@@ -36,12 +41,15 @@ byte nr_engine;
 
 bool lane_locked[LANES];
 byte late[LANES] = NONE; /* by the lane's lock */
+bool given_up[LANES];	 /* by the lane's lock: until it is taken back */
 
 byte inbox[WRITES];	 /* pushed and not taken */
 byte nr_inbox;
 bool late_pushed[LANES]; /* the lane's link is in the inbox */
 bool are_lent = true;	 /* the hint */
 bool claimed;
+bool kicked;		 /* the session's thread is called */
+bool watched;		 /* and looks after the lanes, or will */
 
 byte inside;		 /* writes that take effect now */
 bool done[WRITES];	 /* took effect */
@@ -91,6 +99,7 @@ inline recall()
 #endif
 		d_step {
 			lent[i] = false;
+			given_up[i] = false;
 			if
 			:: late[i] != NONE ->
 				engine[nr_engine] = late[i];
@@ -111,7 +120,10 @@ inline recall()
 	if
 	:: has_late -> d_step { claimed = false; has_late = false }
 	:: else -> skip
-	fi
+	fi;
+#ifndef CALL_STAYS
+	watched = false
+#endif
 }
 
 inline drain()
@@ -218,20 +230,53 @@ inline serve()
 #define MAY_GIVE_UP (!are_lent || !INBOX_IS_EMPTY)
 #endif
 #ifdef IGNORES_THE_INBOX
-#define MAY_POST lent[lane]
+#define MAY_POST (lent[lane] && !given_up[lane])
 #else
-#define MAY_POST (lent[lane] && INBOX_IS_EMPTY)
+#define MAY_POST (lent[lane] && !given_up[lane] && INBOX_IS_EMPTY)
 #endif
 
-/* Leaves @by_lane set if the lane has taken the write, and @is_late if it is in flight. */
+/* With the lane's lock: ends a late write that is done. */
+inline reap(l)
+{
+	d_step {
+		if
+		:: lent[l] && !given_up[l] && late[l] != NONE && done[late[l]] ->
+			ended[late[l]]++;
+			assert(ended[late[l]] == 1);
+			late[l] = NONE;
+			claimed = false
+		:: else -> skip
+		fi
+	}
+}
+
+#define HAS_LATE(l) (lent[l] && !given_up[l] && late[l] != NONE)
+#ifdef GIVES_UP_TWICE
+#define MAY_BE_GIVEN_UP(l) (lent[l] && late[l] != NONE)
+#else
+#define MAY_BE_GIVEN_UP(l) HAS_LATE(l)
+#endif
+
+/* With the lane's lock. */
+inline give_up(l)
+{
+	given_up[l] = true;
+	is_over = true;
+#ifndef PUSHES_AFTER_UNLOCK
+	push_link(l)
+#endif
+}
+
+/* Leaves @by_lane set if the lane has taken the write, and @is_over if the thread gives it up. */
 inline use_lane(w)
 {
 	if
 	:: atomic { !lane_locked[0] -> lane_locked[0] = true; lane = 0 }
 	:: atomic { !lane_locked[1] -> lane_locked[1] = true; lane = 1 }
 	fi;
+	reap(lane);
 	if
-	:: MAY_POST ->
+	:: MAY_POST && late[lane] == NONE ->
 		if
 		:: atomic { CAN_CLAIM -> claimed = true; by_lane = true }
 		:: atomic { claimed && MAY_GIVE_UP -> skip }
@@ -242,24 +287,32 @@ inline use_lane(w)
 	:: by_lane ->
 		if
 		:: begin_effect(w); end_effect(w); claimed = false; end_write(w)
-		:: is_late = true;
-		   d_step {
+		:: d_step {
 			posted_late = posted_late | (1 << w);
 			late[lane] = w
 #ifdef GIVES_CLAIMS_EARLY
 			; claimed = false
 #endif
-		   };
-#ifndef PUSHES_AFTER_UNLOCK
-		   push_link(lane)
-#endif
+		   }
 		fi
 	:: else -> skip
 	fi;
+	if
+	:: MAY_BE_GIVEN_UP(lane) -> give_up(lane)
+	:: skip
+	fi;
+#ifndef NOBODY_WATCHES
+	d_step {
+		if
+		:: HAS_LATE(lane) && !watched -> watched = true; kicked = true
+		:: else -> skip
+		fi
+	};
+#endif
 	lane_locked[lane] = false;
 #ifdef PUSHES_AFTER_UNLOCK
 	if
-	:: is_late -> push_link(lane)
+	:: is_over -> push_link(lane)
 	:: else -> skip
 	fi
 #endif
@@ -270,7 +323,7 @@ inline submit(w)
 	d_step {
 		before[w] = returned[0] + 2 * returned[1] + 4 * returned[2];
 		by_lane = false;
-		is_late = false
+		is_over = false
 	};
 	if
 	:: are_lent -> use_lane(w)
@@ -279,11 +332,11 @@ inline submit(w)
 	if
 	:: !by_lane -> d_step { inbox[nr_inbox] = w; nr_inbox++ }; serve()
 #ifndef ONLY_PUSHES
-	:: by_lane && is_late -> serve()
+	:: by_lane && is_over -> serve()
 #else
-	:: by_lane && is_late -> skip
+	:: by_lane && is_over -> skip
 #endif
-	:: by_lane && !is_late -> skip
+	:: by_lane && !is_over -> skip
 	fi;
 	returned[w] = true
 }
@@ -291,7 +344,7 @@ inline submit(w)
 proctype thread(byte first)
 {
 	byte i = 0, lane = 0;
-	bool by_lane = false, is_late = false, has_late = false;
+	bool by_lane = false, is_over = false, has_late = false;
 
 	submit(first);
 	if
@@ -300,13 +353,35 @@ proctype thread(byte first)
 	fi
 }
 
-/* Wakes up when a late write is done. */
+/* A lane whose lock is taken has a thread, and is looked at later. */
 active proctype session_thread()
 {
 	byte i = 0;
 	bool has_late = false;
 
 end:	do
+	:: atomic { kicked -> kicked = false };
+	   if
+	   :: are_lent ->
+		do
+		:: atomic { !lane_locked[0] && HAS_LATE(0) && done[late[0]] -> lane_locked[0] = true };
+		   reap(0);
+		   lane_locked[0] = false
+		:: atomic { !lane_locked[1] && HAS_LATE(1) && done[late[1]] -> lane_locked[1] = true };
+		   reap(1);
+		   lane_locked[1] = false
+		:: !are_lent || (!HAS_LATE(0) && !HAS_LATE(1)) -> break
+		od;
+		watched = false
+	   :: else -> skip
+	   fi;
+	   atomic { !locked -> locked = true };
+	   serve_locked();
+	   locked = false;
+	   if
+	   :: INBOX_IS_EMPTY -> skip
+	   :: else -> serve()
+	   fi
 	:: atomic { !locked && nr_engine > 0 && done[engine[0]] && ended[engine[0]] == 0 ->
 			locked = true };
 	   serve_locked();

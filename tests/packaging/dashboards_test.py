@@ -5,6 +5,7 @@
 dashboards_test.py WEIR
 """
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -13,8 +14,14 @@ import sys
 import tempfile
 import unittest
 
+import yaml
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+from tests.support import go_build  # noqa: E402
+
 FOLDER = ROOT / "packaging/dashboards"
+CONTAINER = ROOT / "packaging/container"
 WEIR = sys.argv.pop(1)
 
 
@@ -56,11 +63,11 @@ class Dashboards(unittest.TestCase):
         known = metrics()
         for name, board in boards().items():
             for query in queries(board):
-                [used] = re.findall(r"weir_\w+", query)
-                kind = known.get(used.removesuffix("_bucket"))
+                native, *classic = re.findall(r"weir_\w+", query)
+                kind = known.get(native)
                 self.assertIsNotNone(kind, (name, query))
                 self.assertEqual("rate(" in query, kind != "gauge", query)
-                self.assertEqual(used.endswith("_bucket"), kind == "histogram", query)
+                self.assertEqual(classic, [f"{native}_bucket"] * (kind == "histogram"), query)
 
     def test_numbers_and_places_of_panels_are_their_own(self):
         for name, board in boards().items():
@@ -74,6 +81,41 @@ class Dashboards(unittest.TestCase):
                 self.assertFalse(cells & taken, (name, panel["title"]))
                 self.assertLessEqual(at["x"] + at["w"], 24)
                 taken |= cells
+
+    def test_compose_lets_grafana_find_boards_and_source(self):
+        compose = yaml.safe_load((CONTAINER / "compose.yaml").read_text(encoding="utf-8"))
+        mounts = dict(volume.split(":")[:2] for volume in compose["services"]["grafana"]["volumes"])
+        found = {target: (CONTAINER / source).resolve() for source, target in mounts.items()}
+        [provider] = yaml.safe_load(
+            found["/etc/grafana/provisioning/dashboards/weir.yaml"].read_text(encoding="utf-8"))[
+                "providers"]
+        self.assertEqual(found[provider["options"]["path"]], FOLDER)
+        [source] = yaml.safe_load(
+            found["/etc/grafana/provisioning/datasources/weir.yml"].read_text(encoding="utf-8"))[
+                "datasources"]
+        self.assertEqual((source["type"], source["isDefault"]), ("prometheus", True))
+        self.assertEqual(source["url"], "http://prometheus:9090")
+        self.assertIn("9090", compose["services"]["prometheus"]["ports"][0])
+
+    def test_grafanas_library_reads_each_board(self):
+        go = shutil.which("go", path=os.environ.get("PATH", "") + ":/usr/local/go/bin")
+        if not go:
+            self.skipTest("no go: scripts/deps check")
+        folder = pathlib.Path(__file__).resolve().parent / "grafana"
+        environment = dict(os.environ, GOFLAGS="-mod=readonly", GOTOOLCHAIN="local")
+        if subprocess.run([go, "mod", "download"], cwd=folder, env=environment, timeout=120,
+                          capture_output=True, check=False).returncode:
+            self.skipTest("go is older than go.mod wants, or there is no network")
+        with tempfile.TemporaryDirectory() as place:
+            program = pathlib.Path(place, "reader")
+            with go_build.alone(go):
+                made = subprocess.run([go, "build", "-o", program, "."], cwd=folder,
+                                      env=environment, capture_output=True, text=True,
+                                      timeout=300, check=False)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            done = subprocess.run([program, *sorted(FOLDER.glob("*.json"))], cwd=folder,
+                                  capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
     @unittest.skipUnless(shutil.which("promtool"), "no promtool: scripts/deps check")
     def test_promtool_reads_each_query(self):

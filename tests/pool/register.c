@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A client of a pool's volume that checks it as an array of registers: register VOLUME LOG SECONDS
- * SEED.
+ * SEED [KEYFILE].
  *
  * Each page of 4 KiB is a register. A version fills the page with words that tell page and version.
  * Each page has one writing thread; other threads read at any time. The log, a file in shared
@@ -294,12 +294,18 @@ int main(int argc, char **argv)
 	struct worker workers[WRITERS + READERS];
 	struct weir_volume_info info = { 0 };
 	struct weir_error error;
+	struct weir_key *key = NULL;
 	char *buf;
 
-	if (argc != 5)
+	if (argc < 5 || argc > 6)
 		return 2;
 	signal(SIGTERM, on_term);
 	options.volume = argv[1];
+	if (argc == 6 && weir_key_load(argv[5], &key, &error)) {
+		fprintf(stderr, "register: %s\n", error.text);
+		return 2;
+	}
+	options.key = key;
 	if (weir_volume_open(&options, &volume, &error)) {
 		fprintf(stderr, "register: %s\n", error.text);
 		return 6;
@@ -323,5 +329,6 @@ int main(int argc, char **argv)
 	free(buf);
 	print_result();
 	weir_volume_close(volume);
+	weir_key_free(key);
 	return result;
 }

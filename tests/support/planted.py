@@ -3,6 +3,8 @@
 
 import concurrent.futures
 import contextlib
+import copy
+import os
 import pathlib
 import queue
 import resource
@@ -42,10 +44,30 @@ class Copy:
 
     def build(self, sources):
         """Compile sources that are not compiled yet."""
-        for path in set(sources) - set(self.objects):
+        fresh = sorted(set(sources) - set(self.objects))
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(lambda path: self.compile(path, path.with_suffix(".o"), "-MD"), fresh))
+        for path in fresh:
             self.objects[path] = path.with_suffix(".o")
-            self.compile(path, self.objects[path], "-MD")
             self.needs[path] = path.with_suffix(".d").read_text().split()
+
+    def clone(self, root):
+        """Return another copy with the same objects, in the new folder @root."""
+        other = copy.copy(self)
+        other.root = pathlib.Path(root)
+        shutil.copytree(self.root, other.root)
+        other.cc = [option.replace(str(self.root), str(other.root)) for option in self.cc]
+        other.objects = {other.moved(self, path): other.moved(self, object_)
+                         for path, object_ in self.objects.items()}
+        other.needs = {other.moved(self, path): [need.replace(str(self.root), str(other.root))
+                                                 for need in needs]
+                       for path, needs in self.needs.items()}
+        other.planted = {}
+        return other
+
+    def moved(self, other, path):
+        """The place here of a path of another copy."""
+        return self.root / path.relative_to(other.root)
 
     def compile(self, path, to, *options):
         subprocess.run([*self.cc, *options, "-c", path, "-o", to], check=True)

@@ -18,6 +18,7 @@
 enum { WORK_RECV = 1 << 16, WORK_SEND = 2 << 16 };
 
 unsigned int raw_retries = 7;
+const char *raw_source;
 
 static bool is_readable(int fd, int timeout_ms)
 {
@@ -29,6 +30,7 @@ static bool is_readable(int fd, int timeout_ms)
 /* The next event of the connection manager; the refusal of a REJ is kept. */
 static int event_wait(struct raw_client *raw, enum rdma_cm_event_type *type, int timeout_ms)
 {
+	struct wire_handshake_reject reject;
 	struct rdma_cm_event *event;
 
 	if (!is_readable(raw->events->fd, timeout_ms))
@@ -36,9 +38,12 @@ static int event_wait(struct raw_client *raw, enum rdma_cm_event_type *type, int
 	if (rdma_get_cm_event(raw->events, &event))
 		return -errno;
 	*type = event->event;
-	if (*type == RDMA_CM_EVENT_REJECTED)
-		wire_handshake_refusal_decode(event->param.conn.private_data,
-					      event->param.conn.private_data_len, &raw->refusal);
+	if (*type == RDMA_CM_EVENT_REJECTED &&
+	    !wire_handshake_reject_decode(event->param.conn.private_data,
+					  event->param.conn.private_data_len, &reject)) {
+		raw->refusal = reject.refusal;
+		memcpy(raw->cookie, reject.cookie, sizeof(raw->cookie));
+	}
 	if (*type == RDMA_CM_EVENT_DISCONNECTED || *type == RDMA_CM_EVENT_REJECTED)
 		raw->is_up = false;
 	rdma_ack_cm_event(event);
@@ -96,6 +101,23 @@ static int verbs_create(struct raw_client *raw)
 	return rc;
 }
 
+static int resolve(struct raw_client *raw, const char *address)
+{
+	struct addrinfo *to, *from = NULL;
+	int rc = weir_address_resolve(address, NULL, &to, NULL);
+
+	if (rc)
+		return rc;
+	if (raw_source)
+		rc = getaddrinfo(raw_source, NULL, NULL, &from) ? -EINVAL : 0;
+	if (!rc && rdma_resolve_addr(raw->id, from ? from->ai_addr : NULL, to->ai_addr, TIMEOUT_MS))
+		rc = -errno;
+	freeaddrinfo(to);
+	if (from)
+		freeaddrinfo(from);
+	return rc;
+}
+
 int raw_connect(struct raw_client *raw, const char *address, const void *data, size_t length)
 {
 	struct rdma_conn_param param = {
@@ -106,18 +128,13 @@ int raw_connect(struct raw_client *raw, const char *address, const void *data, s
 		.retry_count = (uint8_t)raw_retries,
 		.rnr_retry_count = 7,
 	};
-	struct addrinfo *list;
 	int rc;
 
 	memset(raw, 0, sizeof(*raw));
 	raw->events = rdma_create_event_channel();
 	if (!raw->events || rdma_create_id(raw->events, &raw->id, raw, RDMA_PS_TCP))
 		return -errno;
-	rc = weir_address_resolve(address, NULL, &list, NULL);
-	if (rc)
-		return rc;
-	rc = rdma_resolve_addr(raw->id, NULL, list->ai_addr, TIMEOUT_MS) ? -errno : 0;
-	freeaddrinfo(list);
+	rc = resolve(raw, address);
 	if (!rc)
 		rc = event_expect(raw, RDMA_CM_EVENT_ADDR_RESOLVED);
 	if (!rc && rdma_resolve_route(raw->id, TIMEOUT_MS))

@@ -30,6 +30,7 @@ struct raw_client {
 	unsigned int arrived[RAW_RECVS], lengths[RAW_RECVS];
 	unsigned int nr_arrived;
 	struct wire_handshake_refusal refusal; /* of a REJ */
+	uint8_t cookie[WIRE_COOKIE]; /* of a REJ */
 	uint8_t mux[WIRE_MUX_ID]; /* content of HELLO; raw_connect() clears it */
 	struct weir_handshake handshake;
 	struct weir_credit credit;
@@ -38,6 +39,9 @@ struct raw_client {
 
 /* Retransmissions by this end and by the donor: 7, unless a test is short of time. */
 extern unsigned int raw_retries;
+
+/* The address to connect from, or NULL. */
+extern const char *raw_source;
 
 /* All return 0 or a negative errno. -ECONNRESET: the donor has closed the connection. */
 

@@ -16,7 +16,8 @@
  */
 enum { SLOW_SOCKET_S = 60, SLOW_WAIT_MS = 20000 };
 
-static inline int slow_socket_open(void)
+/* The close() ends once the test closes the listener, which never accepts. */
+static inline int slow_socket_open_to(int *to)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -33,7 +34,15 @@ static inline int slow_socket_open(void)
 	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	return fd; /* the test never closes the listener, which never accepts */
+	*to = listener;
+	return fd;
+}
+
+static inline int slow_socket_open(void)
+{
+	int never_closed;
+
+	return slow_socket_open_to(&never_closed);
 }
 
 /* Sends one descriptor. Return: false if the kernel refuses. */

@@ -60,7 +60,7 @@ COMPILERS_OWN = re.compile(
 # A QP must stay closed until the peer has proven the key, so lib/conn alone connects and opens QPs.
 CONNECTS = re.compile(
     r"\b(?:rdma_(?:connect|establish|accept|create_qp|create_ep|get_cm_event)\w*|ibv_create_qp\w*"
-    r"|qp_access_flags|weir_qp_(?:connect|establish|accept))\b")
+    r"|qp_access_flags|weir_qp_(?:connect|establish|accept|open))\b")
 
 # A preloaded library makes a QP in one place: beside each of the program's, with its rights. The
 # hooks pass on the program's own calls.
@@ -81,7 +81,8 @@ VAGUE = re.compile(r"^static .*?\b(find|look|tell)\(")
 GUARD = re.compile(r"^#ifndef (\w+_H)\n#define \1$", re.MULTILINE)
 
 # Folders of tests/ without a folder of the same path: what tests share, and tests of all rooms.
-TEST_ROOMS = {"tests/fuzz", "tests/kernel/host", "tests/lib/abi", "tests/model", "tests/pool",
+TEST_ROOMS = {"tests/fuzz", "tests/fuzz/batch", "tests/fuzz/netlink", "tests/fuzz/stored",
+              "tests/hostile", "tests/kernel/host", "tests/lib/abi", "tests/model", "tests/pool",
               "tests/softnic/campaign", "tests/softnic/conformance", "tests/softnic/programs",
               "tests/support", "tests/tidy", "tests/vm"}
 
@@ -112,7 +113,9 @@ PUBLIC = re.compile(
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # The headers that know whether the kernel includes them.
 PLATFORM_HEADERS = {"core": "core/base/platform.h", "wire": "wire/platform.h"}
-SYSTEM_HEADERS = {"assert.h", "errno.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
+# sys/sdt.h makes notes and nops, and no symbol.
+SYSTEM_HEADERS = {"assert.h", "errno.h", "stdbool.h", "stddef.h", "stdint.h", "string.h",
+                  "sys/sdt.h"}
 
 
 def tracked(root):

@@ -32,6 +32,8 @@ BLOCK = "block device"
 # Tests that need the kernel modules and are not split between guests.
 STARVED = "block device without memory"
 OF_MODULES = {BLOCK: "block.py", "block device with a local disk": "local.py",
+              "block device and its donor": "forged.py",
+              "block device on a pool": "pooled.py",
               "swap while donors come and go": "soak.py", STARVED: "starve.py"}
 # Tests that run only by name, because they take long.
 BY_NAME = (STARVED,)

@@ -18,8 +18,9 @@ CONSOLE_LINES = 60
 EMULATOR = "qemu-system-x86_64"
 ALIVE = b"weir-vm: alive"
 KVM = ("-accel", "kvm", "-cpu", "host")
-# Each TLB miss walks the page tables in software: four levels are faster than five.
-TCG = ("-accel", "tcg,thread=multi", "-cpu", "max,la57=off")
+# Each TLB miss walks the page tables in software: four levels are faster than five. By "rep movsb"
+# the emulator moves a byte at a time; kernel and C library prefer that where ERMS says it is fast.
+TCG = ("-accel", "tcg,thread=multi", "-cpu", "max,la57=off,erms=off")
 # Options against costs of an emulated kernel that no test needs: reading the time from a device if
 # the TSC is distrusted; retpolines; zeroing of pages; and address randomisation, which makes the
 # emulator translate each program again. Also skips the timer check, which panics on a loaded

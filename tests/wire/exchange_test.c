@@ -80,7 +80,11 @@ static void a_request_for_another_service_is_refused(void **state)
 	memcpy(padded, &good, sizeof(good));
 	assert_int_equal(wire_exchange_connect_decode(padded, sizeof(padded), &out), 0);
 	assert_memory_equal(&out, &good, sizeof(good));
-	for (length = 0; length < sizeof(good); length++)
+	/* An earlier build ends before the cookie. */
+	length = offsetof(struct wire_exchange_connect, cookie);
+	assert_int_equal(wire_exchange_connect_decode(&good, length, &out), 0);
+	assert_memory_equal(&out, &good, sizeof(good));
+	while (length--)
 		assert_int_equal(wire_exchange_connect_decode(&good, length, &out), -EPROTO);
 	assert_int_equal(wire_exchange_connect_decode(&session, sizeof(session), &out), -EPROTO);
 	assert_int_equal(wire_handshake_connect_decode(padded, sizeof(padded), &session_out),

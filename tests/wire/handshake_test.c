@@ -28,9 +28,35 @@ static void a_request_cut_short_is_refused_at_every_length(void **state)
 	size_t length;
 
 	(void)state;
-	for (length = 0; length < sizeof(good); length++)
+	for (length = 0; length < offsetof(struct wire_handshake_connect, cookie); length++)
 		assert_int_equal(wire_handshake_connect_decode(&good, length, &out), -EPROTO);
 	assert_int_equal(wire_handshake_connect_decode(NULL, 0, &out), -EPROTO);
+}
+
+/* A request without a cookie, as older clients send it, may end anywhere in the place of one. */
+static void a_cookie_goes_there_and_back(void **state)
+{
+	struct wire_handshake_reject in = { .refusal.status = EAGAIN }, out;
+	struct wire_handshake_connect request = good, arrived;
+	uint8_t padded[148] = { 0 };
+	size_t length;
+
+	(void)state;
+	assert_false(wire_handshake_has_cookie(request.cookie));
+	memset(in.cookie, 0xc0, sizeof(in.cookie));
+	in.cookie[WIRE_COOKIE - 1] = 1;
+	wire_handshake_encode((union wire_handshake_message *)&in.refusal, WIRE_REFUSAL);
+	memcpy(padded, &in, sizeof(in));
+	assert_int_equal(wire_handshake_reject_decode(padded, sizeof(padded), &out), 0);
+	assert_memory_equal(out.cookie, in.cookie, sizeof(in.cookie));
+	assert_int_equal(wire_handshake_reject_decode(&in, sizeof(in.refusal), &out), 0);
+	assert_false(wire_handshake_has_cookie(out.cookie));
+	memcpy(request.cookie, in.cookie, sizeof(in.cookie));
+	for (length = 24; length <= sizeof(request); length++) {
+		assert_int_equal(wire_handshake_connect_decode(&request, length, &arrived), 0);
+		assert_memory_equal(&arrived, &request, length);
+		assert_int_equal(wire_handshake_has_cookie(arrived.cookie), length > 24);
+	}
 }
 
 static void a_request_out_of_range_is_refused(void **state)
@@ -67,6 +93,36 @@ static void a_future_version_is_named_even_if_it_is_shorter(void **state)
 	assert_int_equal(wire_handshake_connect_decode(&future, sizeof(future), &out),
 			 -EPROTONOSUPPORT);
 	assert_int_equal(wire_handshake_connect_decode(&future, 6, &out), -EPROTONOSUPPORT);
+}
+
+/* Old and new donors, and each answer for a client of versions 4 and 5. */
+static void ends_find_the_newest_version_of_both(void **state)
+{
+	const struct wire_handshake_versions old = { 4, 4 }, both = { 4, 5 }, new = { 5, 5 };
+	struct wire_handshake_connect asks = good, out;
+
+	(void)state;
+	asks.version = 5;
+	assert_int_equal(wire_handshake_connect_decode_as(&asks, sizeof(asks), &both, &out), 0);
+	assert_int_equal(out.version, 5);
+	assert_int_equal(wire_handshake_connect_decode_as(&asks, sizeof(asks), &old, &out),
+			 -EPROTONOSUPPORT);
+	assert_int_equal(wire_handshake_reject_version(&old, 5), 4);
+	assert_int_equal(wire_handshake_next_version(&both, 5, 4), 4);
+	asks.version = 4;
+	assert_int_equal(wire_handshake_connect_decode_as(&asks, sizeof(asks), &both, &out), 0);
+	assert_int_equal(wire_handshake_connect_decode_as(&asks, sizeof(asks), &new, &out),
+			 -EPROTONOSUPPORT);
+	assert_int_equal(wire_handshake_reject_version(&new, 4), 5);
+	assert_int_equal(wire_handshake_reject_version(&both, 4), 4);
+	/* No donor can lead a client to a version of others, or round in circles. */
+	assert_int_equal(wire_handshake_next_version(&both, 4, 5), 0);
+	assert_int_equal(wire_handshake_next_version(&both, 4, 4), 0);
+	assert_int_equal(wire_handshake_next_version(&both, 5, 3), 0);
+	assert_int_equal(wire_handshake_next_version(&new, 5, 4), 0);
+	asks.version = 3;
+	assert_int_equal(wire_handshake_connect_decode(&asks, sizeof(asks), &out),
+			 -EPROTONOSUPPORT);
 }
 
 static void each_message_is_accepted_at_its_own_length_only(void **state)
@@ -108,29 +164,29 @@ static void unknown_types_magic_and_versions_are_refused(void **state)
 static void a_refusal_cannot_write_to_the_terminal(void **state)
 {
 	union wire_handshake_message in = { .refusal = { .status = EDQUOT } };
-	struct wire_handshake_refusal out;
+	struct wire_handshake_reject out;
 
 	(void)state;
 	memset(in.refusal.text, 'x', sizeof(in.refusal.text)); /* no NUL */
 	memcpy(in.refusal.text, "a\033[2J\n", 6);
 	wire_handshake_encode(&in, WIRE_REFUSAL);
-	assert_int_equal(wire_handshake_refusal_decode(&in, sizeof(in.refusal), &out), 0);
-	assert_memory_equal(out.text, "a?[2J?", 6);
-	assert_int_equal(strlen(out.text), WIRE_TEXT - 1);
-	assert_int_equal(wire_handshake_refusal_decode(&in, sizeof(in.refusal) - 1, &out), -EPROTO);
-	assert_int_equal(wire_handshake_refusal_decode(NULL, 0, &out), -EPROTO);
+	assert_int_equal(wire_handshake_reject_decode(&in, sizeof(in.refusal), &out), 0);
+	assert_memory_equal(out.refusal.text, "a?[2J?", 6);
+	assert_int_equal(strlen(out.refusal.text), WIRE_TEXT - 1);
+	assert_int_equal(wire_handshake_reject_decode(&in, sizeof(in.refusal) - 1, &out), -EPROTO);
+	assert_int_equal(wire_handshake_reject_decode(NULL, 0, &out), -EPROTO);
 }
 
 static void a_refusal_of_another_version_can_be_read(void **state)
 {
 	union wire_handshake_message in = { .refusal = { .status = EPROTONOSUPPORT } };
-	struct wire_handshake_refusal out;
+	struct wire_handshake_reject out;
 
 	(void)state;
 	wire_handshake_encode(&in, WIRE_REFUSAL);
 	in.head.version = 9;
-	assert_int_equal(wire_handshake_refusal_decode(&in, sizeof(in.refusal), &out), 0);
-	assert_int_equal(out.head.version, 9);
+	assert_int_equal(wire_handshake_reject_decode(&in, sizeof(in.refusal), &out), 0);
+	assert_int_equal(out.refusal.head.version, 9);
 }
 
 int main(void)
@@ -138,9 +194,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_comes_back_as_it_was),
 		cmocka_unit_test(a_request_cut_short_is_refused_at_every_length),
+		cmocka_unit_test(a_cookie_goes_there_and_back),
 		cmocka_unit_test(a_request_out_of_range_is_refused),
 		cmocka_unit_test(a_session_may_come_back_on_its_first_channel),
 		cmocka_unit_test(a_future_version_is_named_even_if_it_is_shorter),
+		cmocka_unit_test(ends_find_the_newest_version_of_both),
 		cmocka_unit_test(each_message_is_accepted_at_its_own_length_only),
 		cmocka_unit_test(unknown_types_magic_and_versions_are_refused),
 		cmocka_unit_test(a_refusal_cannot_write_to_the_terminal),

@@ -15,22 +15,39 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
+from tests.support.hosts import Net  # noqa: E402
+
 WEIR = os.path.abspath(sys.argv.pop(1))
 PATIENCE = 100
 DONOR, CLIENT, ADDRESS = "h1", "h2", "10.77.0.1"
 ALL_PORTS = "28673-29695"
+# Holds all names of this user's softnics: root as another user, others without listening.
+SQUATTER = """
+import os, resource, socket, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+user = os.geteuid()
+try:
+    os.setuid(65534)
+except OSError:
+    pass
+held = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(1023)]
+for number, name in enumerate(held, 1):
+    name.bind(f"\\0weir-softnic-{user}-{number}")
+    if os.geteuid() != user:
+        name.listen()
+print(os.geteuid() != user, flush=True)
+sys.stdin.read()
+"""
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def net(*arguments):
-    return subprocess.run([WEIR, "lab", "net", *arguments], capture_output=True, text=True,
-                          check=False, timeout=PATIENCE)
+NET = Net(WEIR, "doctor")
 
 
 def on(host, *words, **variables):
-    environment = {"WEIR_DEVICE": "softnic", **variables}
-    return [WEIR, "lab", "net", "run", host, "--", "env",
-            *(f"{name}={value}" for name, value in environment.items()), *words]
+    return NET.on(host, *words, **{"WEIR_DEVICE": "softnic", **variables})
 
 
 def ip(host, *words):
@@ -40,11 +57,7 @@ def ip(host, *words):
 class Host(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        os.environ["WEIR_NET"] = f"doctor{os.getpid()}"
-        cls.addClassCleanup(net, "down")
-        up = net("up", "2")
-        if up.returncode:
-            raise unittest.SkipTest(f"no namespaces: {up.stderr.strip()}")
+        NET.up(2, cls.addClassCleanup)
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.key = f"{folder.name}/key"
@@ -133,6 +146,19 @@ class Host(unittest.TestCase):
         checks = self.expect_failure("UDP 4791", "10.77.0.9", "10.77.0.9", "10.77.0.9")
         self.assertRegex(checks["UDP 4791"]["text"], "cannot be reached|gets no answer")
 
+    def test_names_that_another_user_holds_are_told(self):
+        holder = subprocess.Popen(on(CLIENT, sys.executable, "-c", SQUATTER), text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(holder.communicate)
+        who = {"True\n": "another user's process (user 65534)",
+               "False\n": "a process that does not answer"}[holder.stdout.readline()]
+        _, checks, _ = self.doctor()
+        self.assertEqual(checks["port"]["text"], f"{who} holds softnic's names")
+        self.assertIn("ss -xlp | grep @weir-softnic-", checks["port"]["remedy"])
+        ping = subprocess.run(on(CLIENT, WEIR, "ping", "-c", "1", f"{ADDRESS}:1"), text=True,
+                              capture_output=True, check=False, timeout=PATIENCE)
+        self.assertIn(f"softnic: no device: {who} holds softnic's names", ping.stderr)
+
     def test_a_missing_key_is_told(self):
         self.serve()
         self.expect_failure("session", "key", "--key FILE", ADDRESS)
@@ -184,6 +210,53 @@ class Host(unittest.TestCase):
         status, checks, _ = self.doctor("--key", self.key, "--encrypt=auto", ADDRESS)
         self.assertEqual((status, checks["encryption"]["verdict"]), (0, "warn"), checks)
         self.expect_failure("session", "does not encrypt", "say more")
+
+    def test_a_donor_without_room_is_told(self):
+        self.serve("--memory", "8M")
+        status, checks, _ = self.doctor("--key", self.key, ADDRESS)
+        self.assertEqual((status, checks["throughput"]["verdict"]), (0, "warn"), checks)
+        self.assertIn("16 MiB", checks["throughput"]["remedy"])
+
+    def test_the_path_to_each_donor_of_a_pool_is_checked(self):
+        pool = f"file:{os.path.dirname(self.key)}/pool"
+        subprocess.run(on(CLIENT, WEIR, "pool", "create", "--groups", "4", pool), check=True,
+                       capture_output=True, timeout=PATIENCE)
+        self.serve("--pool", pool, "--name", "one")
+        _, checks, _ = self.doctor("--key", self.key, "--pool", pool)
+        self.assertEqual((checks["path"]["verdict"], checks["path"]["text"]),
+                         ("ok", f"donor one at {ADDRESS}: packets and a session are well"))
+        _, checks, _ = self.doctor("--pool", pool)
+        self.assertIn("packets are well; no session", checks["path"]["text"])
+        self.set_mtu(CLIENT, 9000)
+        for words in ((), ("--key", self.key)):
+            status, checks, _ = self.doctor("--pool", pool, *words)
+            self.assertEqual((status, checks["MTU"]["verdict"], "path" in checks),
+                             (1, "fail", False), checks)
+            self.assertIn(f"donor one at {ADDRESS}: IP packets of at most 1500",
+                          checks["MTU"]["text"])
+            self.assertIn("mtu 1500", checks["MTU"]["remedy"])
+
+    @unittest.skipUnless(os.access("/dev/fuse", os.W_OK), "no /dev/fuse")
+    def test_the_path_to_the_donor_of_a_mount_is_checked(self):
+        self.serve()
+        folder = tempfile.mkdtemp()
+        self.addCleanup(os.rmdir, folder)
+        words = [WEIR, "mount", "-f", "--key", self.key, ADDRESS, folder]
+        mount = subprocess.Popen(on(CLIENT, *words), text=True, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT)
+        self.addCleanup(mount.stdout.close)
+        self.addCleanup(mount.wait, PATIENCE)
+        self.addCleanup(mount.kill)
+        self.addCleanup(subprocess.run, on(CLIENT, "umount", "-l", folder), check=False,
+                        timeout=PATIENCE)
+        self.assertTrue(any("is mounted on" in line for line in mount.stdout))
+        _, checks, _ = self.doctor()
+        self.assertNotIn("MTU", checks)
+        self.set_mtu(CLIENT, 9000)
+        _, checks, _ = self.doctor()
+        self.assertEqual(checks["MTU"]["verdict"], "fail")
+        self.assertIn(f"donor of {folder} at {ADDRESS}: IP packets of at most 1500",
+                      checks["MTU"]["text"])
 
     def test_ctrl_c_ends_and_leaves_the_findings_so_far(self):
         self.serve()

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Check the formats of metrics, the places that serve metrics, and that each metric moves.
 
-metrics_test.py host|mount|pool|wire WEIR MOVER
+metrics_test.py host|mount|pool|wire|pages WEIR MOVER
 
 "host" needs nothing but softnic; "mount" mounts file systems; "pool" has donors that come and go;
-"wire" makes network namespaces.
+"wire" makes network namespaces; "pages" has huge pages, which softnic's clients cannot map.
 Between them, they cover each metric that 'weir metrics --describe' knows.
 """
 import collections
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -17,6 +18,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,20 +26,23 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT))
+from tests.softnic.programs.perftest import listens  # noqa: E402
+from tests.support.hosts import Net  # noqa: E402
+
 PART, WEIR, MOVER = sys.argv[1], *(os.path.abspath(path) for path in sys.argv[2:4])
 del sys.argv[1:4]
 PATIENCE = 90
+PERFTEST_PORT = 18515
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+PROTOBUF = ("application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "
+            "encoding=delimited")
 NAME = re.compile(r"^\| `(\w+)` \|", re.M)
 SAMPLE = re.compile(r"^(\w+?)(?:_bucket|_sum|_count)?(\{.*\})? ([\d.e+-]+)$")
 
-# Metrics that no program can move here, and the test that moves them.
+# Metrics that no part moves, and why.
 ELSEWHERE = {
-    "weir_donor_huge_pages": "softnic's clients cannot map huge pages: always 0",
-    "weir_donor_refused_unloaded_writes_total": "tests/lib/donor has the hostile client",
-    "weir_softnic_refused_packets_total": "tests/softnic/roce sends packets that are refused",
-    "weir_softnic_peer_sent_rnr_naks_total": "tests/softnic/roce lacks receives",
-    "weir_softnic_peer_received_rnr_naks_total": "tests/softnic/roce lacks receives",
+    "weir_spans_total": "tests/lib/span has a collector",
     "weir_donor_info": "its labels are compared",
     "weir_build_info": "its label is compared",
 }
@@ -48,7 +53,7 @@ PACKETS = re.compile(r"weir_softnic_(\w+_packets|peer_\w+)_total")
 def environment(**more):
     kept = {name: value for name, value in os.environ.items()
             if name not in ("LD_PRELOAD", "WEIR_SHARE", "WEIR_SOFTNIC")}
-    return dict(kept, WEIR_DEVICE="softnic", **more)
+    return {**kept, "WEIR_DEVICE": "softnic", **more}
 
 
 def weir(*words, **more):
@@ -65,10 +70,14 @@ def part_of(name):
         return "mount"
     if name.startswith("weir_pool_"):
         return "pool"
+    if name.startswith("weir_blk_"):
+        return "module"  # tests/apps/blk has one
+    if name == "weir_donor_huge_pages":
+        return "pages"
     return "wire" if PACKETS.match(name) else "host"
 
 
-def request(where, target="/metrics", accept="*/*", method="GET"):
+def request(where, target="/metrics", accept="*/*", method="GET", name="localhost"):
     """An HTTP request to "unix:PATH" or to a URL. Returns status, headers and body."""
     if where.startswith("unix:"):
         link = socket.socket(socket.AF_UNIX)
@@ -83,12 +92,105 @@ def request(where, target="/metrics", accept="*/*", method="GET"):
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             link = context.wrap_socket(link)
     with link:
-        link.sendall(f"{method} {target} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n"
+        link.sendall(f"{method} {target} HTTP/1.1\r\nHost: {name}\r\nAccept: {accept}\r\n"
                      "Connection: close\r\n\r\n".encode())
-        answer = b"".join(iter(lambda: link.recv(65536), b"")).decode()
-    head, body = answer.split("\r\n\r\n", 1)
-    status, *headers = head.split("\r\n")
-    return int(status.split()[1]), dict(line.split(": ", 1) for line in headers), body
+        answer = b"".join(iter(lambda: link.recv(65536), b""))
+    head, body = answer.split(b"\r\n\r\n", 1)
+    status, *headers = head.decode().split("\r\n")
+    fields = dict(line.split(": ", 1) for line in headers)
+    is_text = "protobuf" not in fields.get("Content-Type", "")
+    return int(status.split()[1]), fields, body.decode() if is_text else body
+
+
+def varint(data, at):
+    """A number at a place of a message of protocol buffers, and the place after it."""
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def fields_of(message):
+    """The values of each field of a message: numbers, or bytes for texts and messages."""
+    fields, at = collections.defaultdict(list), 0
+    while at < len(message):
+        tag, at = varint(message, at)
+        if tag & 7 == 0:
+            value, at = varint(message, at)
+        elif tag & 7 == 1:
+            value, at = struct.unpack_from("<d", message, at)[0], at + 8
+        else:
+            assert tag & 7 == 2, tag
+            length, at = varint(message, at)
+            value, at = message[at:at + length], at + length
+        fields[tag >> 3].append(value)
+    return fields
+
+
+def signed(number):
+    return number >> 1 ^ -(number & 1)
+
+
+def native_counts(histogram):
+    """The count of each native bucket, by its index."""
+    deltas, at = [], 0
+    packed = b"".join(histogram[13])
+    while at < len(packed):
+        value, at = varint(packed, at)
+        deltas.append(signed(value))
+    counts, index, count = {}, 0, 0
+    for span in map(fields_of, histogram[12]):
+        index += signed(span[1][0]) if span[1] else 0
+        for _ in range(span[2][0]):
+            count += deltas.pop(0)
+            counts[index] = count
+            index += 1
+    assert not deltas
+    return counts
+
+
+def families_of(data):
+    """The metric families of an answer: their fields, by name."""
+    families, at = {}, 0
+    while at < len(data):
+        length, at = varint(data, at)
+        family, at = fields_of(data[at:at + length]), at + length
+        name = family[1][0].decode()
+        assert name not in families, name
+        families[name] = family
+    return families
+
+
+def samples_of(families):
+    """Lines of samples as in the text, and the types, of families of protocol buffers."""
+    lines, types = [], {}
+    for name, family in families.items():
+        types[name] = {0: "counter", 1: "gauge", 4: "histogram"}[sum(family[3])]
+        for metric in map(fields_of, family[4]):
+            labels = [tuple(part[i][0].decode() if part[i] else "" for i in (1, 2))
+                      for part in map(fields_of, metric[1])]
+            if types[name] != "histogram":
+                [value] = metric[3 if types[name] == "counter" else 2]
+                lines.append((name, tuple(labels), sum(fields_of(value)[1])))
+                continue
+            histogram = fields_of(metric[7][0])
+            for bucket in map(fields_of, histogram[3]):
+                bound = ("le", f"{bucket[2][0]:.9g}")
+                lines.append((name + "_bucket", (*labels, bound), sum(bucket[1])))
+            count = sum(histogram[1])
+            lines.append((name + "_bucket", (*labels, ("le", "+Inf")), count))
+            lines.append((name + "_sum", tuple(labels), sum(histogram[2])))
+            lines.append((name + "_count", tuple(labels), count))
+    return lines, types
+
+
+def samples_of_text(text):
+    """The same of the text, whose labels have no escapes here."""
+    lines = [(name, tuple(re.findall(r'(\w+)="([^"]*)"', labels)), float(value))
+             for name, labels, value in re.findall(r"^(\w+)(\{.*\})? (\S+)$", text, re.M)]
+    return lines, dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M))
 
 
 def has_ipv6():
@@ -216,6 +318,53 @@ class Formats(Programs):
         self.assertIn(f'pid="{perf.pid}"', printed)
         self.check_openmetrics(printed)
 
+    def test_protocol_buffers_say_what_the_text_says(self):
+        donor = self.serve("--memory", "8M", "--no-reserve")
+        perf = self.start(WEIR, "perf", "-S", "0", "-o", "mix", "--region", "2M", donor.address)
+        host = self.start(WEIR, "metrics", "--listen", "0", name="host")
+        where = self.told(host, "metrics at (.*)$")
+        self.until_moved({"weir_session_request_duration_seconds"}, where)
+        perf.send_signal(signal.SIGSTOP)
+        self.addCleanup(perf.send_signal, signal.SIGCONT)
+        _, _, text = request(where)
+        status, headers, data = request(where, accept=PROTOBUF)
+        self.assertEqual((status, headers["Content-Type"]), (200, PROTOBUF))
+        families = families_of(data)
+        lines, types = samples_of(families)
+        expected, expected_types = samples_of_text(text)
+        # The donor lives on, and processes of other tests come and go.
+        common = set(types) & set(expected_types)
+        self.assertEqual({name: types[name] for name in common},
+                         {name: expected_types[name] for name in common})
+        ours = [[line for line in side if ("pid", str(perf.pid)) in line[1]]
+                for side in (lines, expected)]
+        self.assertEqual(*ours)
+        self.assertGreater(len(ours[0]), 50)
+        theirs = [{line[:2] for line in side if ("pid", str(donor.pid)) in line[1]}
+                  for side in (lines, expected)]
+        self.assertEqual(*theirs)
+        self.assertTrue(theirs[0])
+        self.check_native(families["weir_session_request_duration_seconds"])
+
+    def check_native(self, family):
+        """Native buckets have all values, and agree with the classic ones at common bounds."""
+        counted = 0
+        for metric in map(fields_of, family[4]):
+            histogram = fields_of(metric[7][0])
+            counts = native_counts(histogram)
+            self.assertEqual(signed(histogram[5][0]), 4)
+            self.assertEqual(histogram[6], [2 ** -30])
+            self.assertEqual(sum(counts.values()) + sum(histogram[7]), sum(histogram[1]))
+            self.assertNotIn(0, counts.values())
+            for bucket in map(fields_of, histogram[3]):
+                below, upto = (sum(count for index, count in counts.items()
+                                   if 2 ** ((index + past) / 16) <= bucket[2][0])
+                               for past in (0, -2))
+                self.assertLessEqual(below, sum(bucket[1]))
+                self.assertGreaterEqual(upto, sum(bucket[1]))
+            counted += sum(counts.values())
+        self.assertGreater(counted, 0)
+
     def check_openmetrics(self, text):
         try:
             from prometheus_client.openmetrics import parser
@@ -242,12 +391,40 @@ class Server(Programs):
         where = self.told(host, "metrics at (.*)$")
         self.assertTrue(where.startswith(f"http://{loopback}:"), where)
         self.assertEqual(request(where, "/")[0], 404)
+        self.assertEqual(request(where, "/healthz")[::2], (200, "ok\n"))
         self.assertEqual(request(where, "/metrics/../etc/passwd")[0], 404)
         status, headers, _ = request(where, method="DELETE")
         self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD"))
         status, headers, body = request(where, method="HEAD")
         self.assertEqual((status, body), (200, ""))
         self.assertGreater(int(headers["Content-Length"]), 0)
+
+    def half_open(self, where):
+        """A connection that sends half of a request."""
+        host, port = where.removesuffix("/metrics").removeprefix("http://").split(":")
+        link = socket.create_connection((host, int(port)), PATIENCE)
+        self.addCleanup(link.close)
+        link.sendall(b"GET /metrics HTTP/1.1\r\n")
+        return link
+
+    def test_half_open_connections_keep_no_probe_out(self):
+        where = self.told(self.start(WEIR, "metrics", "--listen", "0"), "metrics at (.*)$")
+        links = [self.half_open(where) for _ in range(64)]
+        for _ in range(3):
+            self.assertEqual(request(where, "/healthz")[::2], (200, "ok\n"))
+            for link in links:
+                link.close()
+            links = [self.half_open(where) for _ in links]
+        self.assertEqual(request(where, "/healthz")[::2], (200, "ok\n"))
+        links += [self.half_open(where) for _ in range(96)]
+        self.assertEqual(request(where)[0], 200)
+        self.assertEqual(links[0].recv(1), b"", "the idlest connection is still open")
+
+    def test_a_name_that_points_at_the_loopback_is_refused(self):
+        where = self.told(self.start(WEIR, "metrics", "--listen", "0"), "metrics at (.*)$")
+        for name, status in (("localhost:9473", 200), ("127.0.0.1", 200),
+                             ("attacker.example:9473", 403), ("", 403)):
+            self.assertEqual(request(where, name=name)[0], status, name)
 
     def test_a_socket_admits_user_and_group_and_goes_with_the_server(self):
         path = os.path.join(self.folder, "socket")
@@ -320,6 +497,9 @@ class Host(Programs):
         donors = names_of("donor", "memory_bytes limit_bytes lent_bytes regions clients "
                           "machine_available_bytes joined_clients_total")
         self.assertEqual(weir("lend", str(donor.pid), "32M").returncode, 0)
+        seen = names_of("host_donor", "memory_bytes limit_bytes lent_bytes regions clients "
+                        "machine_available_bytes joined_clients_total rejected_clients_total")
+        copied = names_of("host_donor", "unloaded_writes_total")
         common = names_of("session", "requests_total work_requests_total doorbells_total "
                           "completions_total empty_polls_total read_bytes_total "
                           "written_bytes_total inlined_work_requests_total "
@@ -328,7 +508,8 @@ class Host(Programs):
                           "window_bytes window_max_bytes request_duration_seconds")
         with self.perf(donor, "-o", "mix", "-t", "2", "-n", "128", "-s", "4K", "-b", "hybrid", "-m",
                        "pre", "-w", "64K") as perf:
-            self.until_moved(donors | common - names_of("session", "window_bytes window_max_bytes"),
+            self.until_moved(donors | seen | common -
+                             names_of("session", "window_bytes window_max_bytes"),
                              donor.metrics, small.metrics, self.host, mover=perf)
         events = names_of("session", "completion_events_total completion_queue_arms_total "
                           "sleeps_total registered_requests_total split_requests_total "
@@ -348,22 +529,29 @@ class Host(Programs):
         paused = names_of("donor", "unloaded_writes_total unload_pauses_total")
         with self.perf(donor, "--unload", "always", "-s", "64", "-n", "16", "-p",
                        "random") as perf:
-            self.until_moved(paused, donor.metrics, mover=perf)
+            self.until_moved(paused | copied, donor.metrics, self.host, mover=perf)
         broken = names_of("session", "failed_work_requests_total retries_total reconnects_total")
         with self.perf(donor, "-o", "read", "-n", "4", WEIR_SOFTNIC="error_after=1000") as perf:
             self.until_moved(broken, self.host, mover=perf)
+        forged = names_of("donor", "refused_unloaded_writes_total")
+        forger = self.start(WEIR, "run", "-d", "softnic", MOVER, "forge", donor.address, self.key,
+                            name="forger")
+        self.until_moved(forged, donor.metrics, mover=forger)
+        self.end(forger)
         crowded = names_of("session", "unlocked_chains_total")
         with self.perf(donor, "-t", "8", "-n", "32", "-s", "64K", "-p", "random") as perf:
             self.until_moved(crowded, self.host, mover=perf)
-        self.covers("host", rejected | donors | common | events | unloading | full | paused |
-                    broken | crowded | self.SOFTNIC | self.TENANTS)
+        self.covers("host", seen | copied | rejected | donors | common | events | unloading |
+                    full | paused | broken | forged | crowded | self.SOFTNIC | self.TENANTS)
 
     SOFTNIC = names_of("softnic", "doorbells_total send_work_requests_total queue_pairs "
                        "receive_work_requests_total completions_total completion_events_total "
                        "writes_total reads_total sends_total atomics_total written_bytes_total "
                        "read_bytes_total sent_bytes_total receives_total received_bytes_total "
-                       "failed_completions_total receiver_not_ready_total memory_regions")
-    TENANTS = names_of("share_tenant", "weight connections connections_limit memory_bytes "
+                       "failed_completions_total receiver_not_ready_total memory_regions "
+                       "silent_processes")
+    TENANTS = names_of("share_tenant", "weight rate_limit_bytes connections "
+                       "connections_limit memory_bytes "
                        "sent_bytes_total received_bytes_total turns_total waited_seconds_total")
 
     def test_each_metric_of_softnic_moves(self):
@@ -372,10 +560,16 @@ class Host(Programs):
                            name="mover")
         self.told(mover, "^ready$")
         failed = names_of("softnic", "failed_completions_total")
+        silent = names_of("softnic", "silent_processes")
         with self.perf(donor, "-o", "read", WEIR_SOFTNIC="error_after=1000") as perf:
             self.until_moved(failed, self.host, mover=perf)
         with self.perf(donor, "-o", "mix", "-l", "event", WEIR_SOFTNIC="rnr=20") as perf:
-            self.until_moved(self.SOFTNIC - failed, self.host, donor.metrics, mover=perf)
+            self.until_moved(self.SOFTNIC - failed - silent, self.host, donor.metrics, mover=perf)
+        self.board.note(request(self.host)[2])
+        mover.send_signal(signal.SIGSTOP)
+        self.addCleanup(mover.send_signal, signal.SIGCONT)
+        self.until_moved(silent, self.host)
+        self.assertGreater(json.loads(weir("stat", "--json").stdout)["silent_processes"], 0)
 
     def test_each_metric_of_tenants_moves(self):
         config = os.path.join(self.folder, "config")
@@ -388,7 +582,7 @@ class Host(Programs):
         mover = self.start(MOVER, "tenant", name="mover", WEIR_SHARE=f"{self.folder}/share")
         self.told(mover, "^ready$")
         self.board.note(request(own)[2])
-        limits = "weight 7 rate 4M connections 9"
+        limits = "weight 7 rate 3M connections 9"
         pathlib.Path(config).write_text(f"default {limits}\n", encoding="utf-8")
         share.send_signal(signal.SIGHUP)
         self.until_moved(self.TENANTS, own, self.host)
@@ -500,13 +694,20 @@ class Pool(Programs):
         made = weir("pool", "volume", "create", pool, "vol", "4M")
         self.assertEqual(made.returncode, 0, made.stderr)
         self.until_moved(names_of("pool", "volumes volume_bytes groups"), there)
+        wrote = weir("perf", "volume", "-S", "0.2", f"{pool}/vol")
+        self.assertEqual(wrote.returncode, 0, wrote.stderr)
         self.end(donors[2], signal.SIGKILL)
         self.until_seen(there, f'weir_pool_donors{{pool="{pool}",state="up"}} 2')
+        # Members wait for the donors that have the data.
         for donor in donors[:2]:
             self.end(donor, signal.SIGKILL)
+        self.until_seen(there, f'weir_pool_donors{{pool="{pool}",state="up"}} 0')
+        self.serve("--memory", "32M", "--pool", pool, "--domain", "three", "--name", "three")
+        self.until_moved(names_of("pool", "syncing_members"), there)
         shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
         self.until_moved(names_of("pool", "up"), there)
-        self.covers("pool", names_of("pool", "memory_bytes donors groups volumes volume_bytes up"))
+        self.covers("pool", names_of("pool", "memory_bytes donors groups volumes volume_bytes up "
+                                     "syncing_members"))
 
     def until_seen(self, source, line):
         deadline = time.monotonic() + PATIENCE
@@ -518,38 +719,91 @@ class Pool(Programs):
 class Wire(Programs):
     """softnic between two hosts on a network that loses, repeats, reorders and spoils packets."""
 
-    def net(self, *words):
-        return subprocess.run([WEIR, "lab", "net", *words], capture_output=True, text=True,
-                              check=False, timeout=PATIENCE)
+    RNR = names_of("softnic_peer", "sent_rnr_naks_total received_rnr_naks_total")
+    FAULTS = {"WEIR_SOFTNIC": "loss=2,duplicate=5,reorder=5,corrupt=2,seed=3"}
 
-    def test_each_counter_of_packets_moves(self):
-        os.environ["WEIR_NET"] = f"metrics{os.getpid()}"
-        up = self.net("up", "2")
-        self.addCleanup(self.net, "down")
-        if up.returncode:
-            self.skipTest(f"no namespaces: {up.stderr.strip()}")
+    def setUp(self):
+        super().setUp()
+        self.net = Net(WEIR, "metrics")
+        self.net.up(2, self.addCleanup)
+        self.sources = []
+        for host in ("h1", "h2"):
+            child = self.start(WEIR, "metrics", "--listen", f"unix:{self.folder}/{host}",
+                               name=f"{host}.log", prefix=self.net.on(host))
+            self.sources.append(self.told(child, "metrics at (.*)$"))
+
+    def traffic(self, *words):
+        """Serves on one host, and reads and writes from the other."""
         key = os.path.join(self.folder, "key")
         self.assertEqual(weir("key", "new", key).returncode, 0)
-        faults = {"WEIR_SOFTNIC": "loss=2,duplicate=5,reorder=5,corrupt=2,seed=3"}
-        within = [WEIR, "lab", "net", "run"]
         donor = self.start(WEIR, "serve", "--memory", "64M", "--no-reserve", "--listen",
-                           "10.77.0.1", "--key", key, "--metrics", f"unix:{self.folder}/metrics",
-                           prefix=[*within, "h1", "--"], **faults)
-        own = self.told(donor, "metrics at (.*)$")
+                           "10.77.0.1", "--key", key, "--encrypt", "auto",
+                           prefix=self.net.on("h1"), **self.FAULTS)
         self.told(donor, "^ready ")
-        host = self.start(WEIR, "metrics", "--listen", f"unix:{self.folder}/host", name="host.log",
-                          prefix=[*within, "h2", "--"])
-        there = self.told(host, "metrics at (.*)$")
-        self.start(WEIR, "perf", "-S", "0", "-o", "mix", "--region", "2M", "--key", key,
-                   "10.77.0.1", name="perf.log", prefix=[*within, "h2", "--"], **faults)
-        packets = {name for name in catalogue() if part_of(name) == "wire"} - set(ELSEWHERE)
+        self.start(WEIR, "perf", "-S", "0", "-o", "mix", "--region", "2M", "--key", key, *words,
+                   "10.77.0.1", name="perf.log", prefix=self.net.on("h2"), **self.FAULTS)
+
+    def test_each_counter_of_packets_moves(self):
+        packets = {name for name in catalogue() if part_of(name) == "wire"} - self.RNR
+        refused = names_of("softnic", "refused_packets_total")
         self.assertGreater(len(packets), 4)
-        self.until_moved(packets, own, there)
+        self.traffic()
+        self.until_moved(packets - refused, *self.sources)
+        self.covers("wire", packets | self.RNR)
+
+    def test_processes_of_other_networks_are_shown_on_request_only(self):
+        self.traffic()
+        self.until_moved(names_of("session", "requests_total"), *self.sources)
+        line = re.compile(r'^weir_session_requests_total\{.*peer="10\.77\.0\.1:', re.M)
+        self.assertNotRegex(weir("metrics").stdout, line)
+        self.assertRegex(weir("metrics", "--containers").stdout, line)
+        self.assertNotRegex(request(self.sources[0])[2], line)
+        for words in (("stat", "--json"), ("top", "--once", "--json")):
+            self.assertNotIn("10.77.0.1:7474", weir(*words).stdout)
+            self.assertIn("10.77.0.1:7474", weir(*words, "--containers").stdout)
+
+    def test_damaged_packets_in_clear_text_are_refused(self):
+        self.traffic("--encrypt", "off")
+        self.until_moved(names_of("softnic", "refused_packets_total"), *self.sources)
+
+    @unittest.skipUnless(shutil.which("ib_send_bw"), "no perftest: scripts/deps check")
+    def test_a_receiver_without_buffers_is_seen_at_both_ends(self):
+        """One buffer is posted, where 64 messages arrive at once."""
+        words = (WEIR, "run", "-d", "softnic", "--", "ib_send_bw", "-r", "1", "-t", "64", "-n",
+                 "1000000", "-s", "4096", "-F")
+        receiver = self.start(*words, name="receiver", prefix=self.net.on("h1"))
+        deadline = time.monotonic() + PATIENCE
+        while not listens(receiver, PERFTEST_PORT):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        sender = self.start(*words, "10.77.0.1", name="sender", prefix=self.net.on("h2"))
+        self.until_moved(self.RNR, *self.sources, mover=sender)
+
+
+class Pages(Programs):
+    """Soft-RoCE in a guest, whose kernel may set huge pages aside."""
+
+    def test_a_donor_in_huge_pages_says_so(self):
+        if os.environ.get("WEIR_TEST_DEVICE") != "rxe":
+            self.skipTest("no device but softnic, whose clients cannot map huge pages")
+        pages = pathlib.Path("/proc/sys/vm/nr_hugepages")
+        self.addCleanup(pages.write_text, "0")
+        pages.write_text("8")
+        for value, words in ((1, ()), (0, ("--no-huge-pages",))):
+            donor = self.start(WEIR, "serve", "--listen", os.environ["WEIR_TEST_ADDRESS"], "--key",
+                               os.environ["WEIR_TEST_KEY"], "--memory", "8M", "--metrics",
+                               f"unix:{self.folder}/{value}", *words, name=f"log{value}",
+                               WEIR_DEVICE=os.environ["WEIR_DEVICE"])
+            self.told(donor, "^ready ")
+            self.board.note(request(f"unix:{self.folder}/{value}")[2])
+            self.assertEqual(self.board.seen["weir_donor_huge_pages"][None], {1, value})
+            self.end(donor)
+        self.covers("pages", {"weir_donor_huge_pages"})
 
 
 if __name__ == "__main__":
     PARTS = {"host": (Formats, Server, Host), "mount": (Mount,), "pool": (Pool,),
-             "wire": (Wire,)}
+             "wire": (Wire,), "pages": (Pages,)}
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(part)
                                for part in PARTS[PART])
     result = unittest.TextTestRunner(verbosity=2).run(suite)

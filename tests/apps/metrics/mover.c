@@ -3,7 +3,9 @@
  * Moves counters that no command of weir moves, then goes on until its standard input ends.
  *
  *	mover atomics DONOR KEY	fetches and adds in a region
- *	mover tenant		sends messages to itself over two muxes of weir share
+ *	mover forge DONOR KEY	unloads writes to a region that the donor has not lent
+ *	mover tenant [SERVICE [MS]]	sends messages to itself over two muxes of weir share, and
+ *					pauses after each full ring
  */
 #include <errno.h>
 #include <poll.h>
@@ -58,6 +60,29 @@ static void atomics(const char *donor, const char *key_path)
 	weir_key_free(key);
 }
 
+static void forge(const char *donor, const char *key_path)
+{
+	struct weir_session_options options = { .size = sizeof(options),
+						.unload = WEIR_UNLOAD_ALWAYS };
+	const struct weir_region_token token = { .addr = 4096, .length = 4096, .rkey = 1 };
+	struct weir_session *session;
+	struct weir_region *region;
+	struct weir_key *key;
+
+	check(weir_key_load(key_path, &key, NULL), "load the key");
+	options.key = key;
+	check(weir_session_open(donor, &options, &session, NULL), "open a session");
+	check(weir_region_attach(session, &token, &region), "attach a region");
+	say_ready();
+	while (!is_over()) {
+		(void)weir_write(region, 0, "forgery", 8); /* each refusal breaks a channel */
+		poll(NULL, 0, 10);
+	}
+	weir_region_close(region);
+	weir_session_close(session);
+	weir_key_free(key);
+}
+
 static struct weir_mux_conn *accept_one(struct weir_mux_listener *listener)
 {
 	struct pollfd in = { .fd = weir_mux_listener_fd(listener), .events = POLLIN };
@@ -82,7 +107,7 @@ static void fill_and_drain(struct weir_mux_conn *sender, struct weir_mux_conn *r
 		check(weir_mux_conn_recv(receiver, text, sizeof(text), &length, 0), "receive");
 }
 
-static void tenant(void)
+static void tenant(uint32_t service, int pause_ms)
 {
 	struct weir_mux_conn *sender, *receiver;
 	struct weir_mux_listener *listener;
@@ -92,13 +117,16 @@ static void tenant(void)
 	check(weir_mux_open(NULL, &server, NULL), "open the server's mux");
 	check(weir_mux_open(NULL, &client, NULL), "open the client's mux");
 	check(weir_mux_open(NULL, &idle, NULL), "open a mux without connections");
-	check(weir_mux_listen(server, SERVICE, 1, &listener), "listen");
+	check(weir_mux_listen(server, service, 1, &listener), "listen");
 	weir_mux_info(server, &info, sizeof(info));
-	check(weir_mux_connect(client, info.address, SERVICE, NULL, &sender, NULL), "connect");
+	check(weir_mux_connect(client, info.address, service, NULL, &sender, NULL), "connect");
 	receiver = accept_one(listener);
 	say_ready();
-	while (!is_over())
+	while (!is_over()) {
 		fill_and_drain(sender, receiver);
+		if (pause_ms)
+			poll(NULL, 0, pause_ms);
+	}
 	weir_mux_conn_close(sender);
 	weir_mux_conn_close(receiver);
 	weir_mux_listener_close(listener);
@@ -111,8 +139,11 @@ int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "atomics"))
 		atomics(argv[2], argv[3]);
-	else if (argc == 2 && !strcmp(argv[1], "tenant"))
-		tenant();
+	else if (argc == 4 && !strcmp(argv[1], "forge"))
+		forge(argv[2], argv[3]);
+	else if (argc >= 2 && argc <= 4 && !strcmp(argv[1], "tenant"))
+		tenant(argc >= 3 ? (uint32_t)atoi(argv[2]) : SERVICE,
+		       argc == 4 ? atoi(argv[3]) : 0);
 	else
 		return 2;
 	return 0;

@@ -44,6 +44,10 @@ def works(path):
         return False
 
 
+BREAKS_CONNECTIONS = unittest.skipIf(os.environ.get("WEIR_DEVICE", "softnic") != "softnic",
+                                     "only softnic breaks connections on demand")
+
+
 class Ends(unittest.TestCase):
     memory = f"{MEMORY >> 20}M"
 
@@ -72,12 +76,13 @@ class Ends(unittest.TestCase):
             os.listdir(self.client.path)
         self.assertEqual(caught.exception.errno, errno.EIO)
         self.assertEqual(self.client.unmount(), 0)
-        self.assertIn("is gone", self.client.said())
+        self.assertIn("is lost", self.client.said())
 
     def test_a_donor_that_ends_means_eio_at_once(self):
         errors = self.write_until_the_end(lambda: self.world.kill_donor(signal.SIGTERM))
         self.assertEqual(set(errors), {errno.EIO})
         self.assertEqual(self.client.unmount(), 0)
+        self.assertIn("has closed", self.client.said())
 
     def test_a_donor_that_sleeps_means_eio_in_time_and_may_come_back(self):
         write(self.client / "file", b"here")
@@ -88,7 +93,8 @@ class Ends(unittest.TestCase):
         self.assertEqual(caught.exception.errno, errno.EIO)
         self.assertLess(time.monotonic() - start, PROMPT_SECONDS)
         self.world.donor.send_signal(signal.SIGCONT)
-        self.assertTrue(until(lambda: os.path.exists(self.client / "file")))
+        self.assertTrue(until(lambda: os.path.exists(self.client / "file")),
+                        self.client.said())
         self.assertEqual(read(self.client / "file"), b"here")
 
     def test_a_close_during_the_donors_sleep_is_committed_again(self):
@@ -99,12 +105,28 @@ class Ends(unittest.TestCase):
         with self.assertRaises(OSError):
             os.stat(self.client / "nothing")
         self.world.donor.send_signal(signal.SIGCONT)
-        self.assertTrue(until(lambda: os.path.exists(self.client / "late")))
+        self.assertTrue(until(lambda: os.path.exists(self.client / "late")),
+                        self.client.said())
         with open(self.client / "late", "r+b") as file:
             os.fsync(file.fileno())
             self.assertEqual(file.read(), b"told")
         self.assertEqual(self.client.unmount(), 0)
         self.assertEqual(read(self.world.mount() / "late"), b"told")
+
+    @BREAKS_CONNECTIONS
+    def test_a_close_whose_connection_breaks_is_committed_again(self):
+        fault = [WEIR, "fault", str(self.client.process.pid)]
+        with open(self.client / "late", "wb") as file:
+            file.write(b"told")
+            file.flush()
+            self.world.stop_donor()
+            subprocess.run([*fault, "error_after=0"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*fault, "error_after=never"], check=True, stdout=subprocess.DEVNULL)
+        self.world.donor.send_signal(signal.SIGCONT)
+        self.assertTrue(until(lambda: os.path.exists(self.client / "late")), self.client.said())
+        with open(self.client / "late", "r+b") as file:
+            os.fsync(file.fileno())
+            self.assertEqual(file.read(), b"told")
 
     def test_the_timeout_is_the_users(self):
         impatient = self.world.mount("--timeout", "2")
@@ -162,8 +184,7 @@ class Ends(unittest.TestCase):
         self.assertEqual(hard.unmount(), 0)
 
     @unittest.skipUnless(is_mount_point("/"), "fusermount3 takes no mount down in a plain chroot")
-    @unittest.skipIf(os.environ.get("WEIR_DEVICE", "softnic") != "softnic",
-                     "only softnic breaks connections on demand")
+    @BREAKS_CONNECTIONS
     def test_a_broken_connection_is_reestablished(self):
         fault = [WEIR, "fault", str(self.client.process.pid)]
         stop = threading.Event()

@@ -4,6 +4,8 @@
  *
  *	files_client ADDRESS beyond	a file's bytes beyond the staging area
  *	files_client ADDRESS many	mounts without an end
+ *	files_client ADDRESS region	a region of its own
+ *	files_client ADDRESS crowd KEY	as many connections as it gets, and a line of input's wait
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,12 +13,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <weir/key.h>
 #include <weir/message.h>
+#include <weir/region.h>
 #include <weir/session.h>
 
 #include "wire/fs.h"
 
 #define MOUNTS 300u
+#define CROWD 80u
 
 static struct weir_session *session;
 static uint64_t number;
@@ -116,13 +121,45 @@ static void mount_many(const char *address)
 	printf(" %u %d\n", admitted, status);
 }
 
+static void create_region(void)
+{
+	struct weir_region *region;
+
+	printf("%d\n", weir_region_create(session, NULL, 1 << 20, 0, &region, NULL));
+}
+
+static int crowd(const char *address, const char *path)
+{
+	struct weir_session_options options = { .size = sizeof(options) };
+	struct weir_session *others[CROWD];
+	struct weir_key *key;
+	unsigned int admitted = 0;
+
+	if (weir_key_load(path, &key, NULL))
+		return 1;
+	options.key = key;
+	while (admitted < CROWD && !weir_session_open(address, &options, &others[admitted], NULL))
+		admitted++;
+	printf("%u\n", admitted);
+	fflush(stdout);
+	(void)getchar();
+	while (admitted)
+		weir_session_close(others[--admitted]);
+	weir_key_free(key);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 4 && !strcmp(argv[2], "crowd"))
+		return crowd(argv[1], argv[3]);
 	if (argc != 3)
 		return 2;
 	connect_to(argv[1]);
 	if (!strcmp(argv[2], "beyond"))
 		write_beyond();
+	else if (!strcmp(argv[2], "region"))
+		create_region();
 	else
 		mount_many(argv[1]);
 	weir_session_close(session);

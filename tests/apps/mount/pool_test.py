@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Mounts of a pool's volume: donors die, sleep and leave, and the mounts see a pause.
 
-  pool_test.py WEIR FILES_CLIENT
+  pool_test.py WEIR FILES_CLIENT WITHOUT_KEYS
 """
+import contextlib
 import errno
 import fcntl
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -17,14 +19,19 @@ import threading
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
+from tests.support.control_group import ControlGroup  # noqa: E402
 from world import (COMPLAINTS, WEIR, environment, is_mount_point, main, read, stop_process,
                    until, write)
 
 CLIENT = os.path.abspath(sys.argv.pop(1))
+WITHOUT_KEYS = os.path.abspath(sys.argv.pop(1))
 LEASE = 3
 PATIENCE = 90
+GRACE = 6 * LEASE  # of a mount that is gone
 KEY_MOUNTS = 128
 CALLS_MAX = 1024
+AREA = 18 << 20  # for the bytes of a connection
 
 
 class Writer(threading.Thread):
@@ -119,14 +126,16 @@ class Pool(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def start(self, *names):
+    def start(self, *names, more=(), command=WEIR):
         for name in names:
             log = open(os.path.join(self.folder, f"log-{name}"), "ab")
             self.addCleanup(log.close)
             process = subprocess.Popen(
-                [WEIR, "serve", "--device", "softnic", "--memory", "128M", "--no-reserve",
-                 "--listen", "127.0.0.1:0", "--pool", self.pool, "--name", name, "--domain", name],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
+                [command, "serve", "--device", "softnic", "--memory", "128M", "--no-reserve",
+                 "--listen", "127.0.0.1:0", "--pool", self.pool, "--name", name, "--domain", name,
+                 *more],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
+                env=dict(os.environ, WEIR_TEST_WITHOUT_KEYS=f"{self.folder}/without-{name}"))
             self.addCleanup(process.stdout.close)
             self.addCleanup(process.wait)
             self.addCleanup(process.kill)
@@ -163,13 +172,14 @@ class Pool(unittest.TestCase):
         self.start(*donors)
         self.weir("pool", "volume", "create", "--files", "--extent", "1M", self.pool, "fs", "32M")
 
-    def mount(self):
+    def mount(self, *more):
         place = os.path.join(self.folder, f"m{len(self.mounts)}")
         os.mkdir(place)
         log = open(place + ".log", "ab")
         self.addCleanup(log.close)
         process = subprocess.Popen(
-            [WEIR, "mount", "--device", "softnic", "--foreground", f"{self.pool}/fs", place],
+            [WEIR, "mount", "--device", "softnic", "--foreground", *more,
+             f"{self.pool}/fs", place],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment())
         self.mounts.append(process)
         self.addCleanup(self.unmount, process, place)
@@ -203,6 +213,46 @@ class Pool(unittest.TestCase):
 
 
 class Files(Pool):
+    def test_a_mount_obeys_its_window(self):
+        self.begin("ab")
+        write(os.path.join(self.mount("--window", "1M", "--window-wrs", "64"), "f"), b"1")
+        sessions = [session for session in json.loads(self.weir("stat", "--json"))["sessions"]
+                    if session["pid"] == self.mounts[0].pid]
+        self.assertTrue(sessions)
+        for session in sessions:
+            self.assertEqual((session["window_top"], session["window_wrs_top"]), (1 << 20, 64))
+
+    def test_a_mount_has_a_class(self):
+        self.begin("ab")
+        with open(os.path.join(self.mount("--class", "bulk:2"), "f"), "wb") as file:
+            file.write(os.urandom(1 << 20))
+            file.flush()
+            os.fsync(file.fileno())
+        session, = [session for session in json.loads(self.weir("stat", "--json"))["sessions"]
+                    if session["pid"] == self.mounts[0].pid]
+        self.assertEqual(session["bytes_written"], 1 << 20)
+        self.assertGreaterEqual(session["work_requests"], 16)  # without a class: 11
+
+    def test_the_tools_know_copies_and_donors(self):
+        self.begin("ab")
+        place = self.mount()
+        write(os.path.join(place, "file"), b"x" * (3 << 20))
+        mount, = json.loads(self.weir("fs", "df", "--json", place))["mounts"]
+        self.assertEqual((mount["copies"], mount["donor"]), (2, f"{self.pool}/fs"))
+        self.assertEqual({donor["donor"]: (donor["bytes"], donor["state"])
+                          for donor in mount["donors"]},
+                         {name: (32 << 20, "up") for name in "ab"})
+        held = json.loads(self.weir("fs", "du", "--json", place))["paths"][-1]
+        self.assertGreaterEqual(held["held"], 3 << 20)
+        self.assertEqual(held["held_by_all_copies"], 2 * held["held"])
+        checked = json.loads(self.weir("fs", "check", "--json", place))
+        self.assertEqual((checked["failures"], checked["donors_unchecked"]), (0, 0))
+        self.assertEqual(checked["donor_names"], 1)
+        self.weir("fs", "export", place, os.path.join(self.folder, "fs.tar"))
+        os.unlink(os.path.join(place, "file"))
+        self.weir("fs", "import", os.path.join(self.folder, "fs.tar"), place)
+        self.assertEqual(read(os.path.join(place, "file")), b"x" * (3 << 20))
+
     def test_two_mounts_share_files_and_locks(self):
         self.begin()
         first, second = self.mount(), self.mount()
@@ -222,6 +272,30 @@ class Files(Pool):
             self.assertFalse(waiter.is_alive())
             self.assertEqual(two.read(), b"23")
         self.assertEqual(self.run_weir("pool", "volume", "rm", self.pool, "fs").returncode, 1)
+
+    def test_a_mount_knows_the_server_by_its_donors_identity(self):
+        key, own, other = (os.path.join(self.folder, name) for name in ("key", "own", "other"))
+        self.weir("key", "new", key)
+        line = self.weir("key", "identity", own)
+        self.start("a", more=("--key", key, "--identity", own))
+        self.weir("pool", "volume", "create", "--files", "--scheme", "copies=1", "--extent", "1M",
+                  self.pool, "fs", "32M")
+        write(os.path.join(self.mount("--key", key), "f"), b"1")
+        with open(key, "a", encoding="ascii") as file:
+            file.write(line)
+        self.assertEqual(read(os.path.join(self.mount("--key", key), "f")), b"1")
+        shutil.copy(key, other)
+        with open(other, "r+", encoding="ascii") as file:
+            secret = file.read().removesuffix(line)
+            file.seek(0)
+            file.truncate()
+            file.write(secret + self.weir("key", "identity", own + "2"))
+        place = os.path.join(self.folder, "refused")
+        os.mkdir(place)
+        done = self.run_weir("mount", "--device", "softnic", "--foreground", "--key", other,
+                             f"{self.pool}/fs", place)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("an identity that the key's file does not name", done.stderr)
 
     def test_changes_go_on_while_a_program_awaits_a_lock(self):
         self.begin()
@@ -270,6 +344,23 @@ class Order(Pool):
         place = self.mount()
         self.assertEqual(read(os.path.join(place, "a/link")), data)
         self.assertEqual(os.getxattr(os.path.join(place, "a"), "user.x"), b"value")
+
+
+class Stops(Pool):
+    lease = 60  # an opening that makes no progress is given up after more than three
+
+    def test_a_donor_stops_while_it_waits_for_a_volumes_memory(self):
+        self.start("a", "b")
+        self.weir("pool", "volume", "create", "--files", "--scheme", "copies=1", "--extent", "1M",
+                  self.pool, "fs", "32M")
+        first = self.server()
+        self.donors[first].terminate()
+        self.assertEqual(self.donors[first].wait(PATIENCE), 0)
+        self.assertTrue(until(lambda: self.volume()["open"] and not self.volume().get("server"),
+                              PATIENCE), self.volume())
+        second = self.donors["b" if first == "a" else "a"]
+        second.terminate()
+        self.assertEqual(second.wait(PATIENCE), 0)
 
 
 class Deaths(Pool):
@@ -331,8 +422,6 @@ class Deaths(Pool):
 
 
 class Idle(Pool):
-    lease = 1
-
     def test_a_mount_that_does_nothing_after_a_takeover_keeps_its_locks(self):
         self.begin("ab")
         first = self.mount()
@@ -343,7 +432,7 @@ class Idle(Pool):
             server = self.server()
             self.donors.pop(server).kill()
             self.server(other_than=server)
-            time.sleep(8 * self.lease)  # a mount that is away for six is forgotten
+            time.sleep(GRACE + self.lease)
             with open(os.path.join(self.mount(), "held"), "rb") as other, \
                     self.assertRaises(BlockingIOError):
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -368,6 +457,7 @@ class Hostile(Pool):
         self.assertEqual((mounted, second, status), (-errno.EALREADY, -errno.EPERM,
                                                      -errno.EDQUOT))
         self.assertEqual(more, KEY_MOUNTS - 2)
+        self.assertEqual(self.client(self.address(), "region"), [-errno.EDQUOT])
         os.mkdir(os.path.join(self.folder, "more"))
         done = self.run_weir("mount", "--device", "softnic", f"{self.pool}/fs",
                              os.path.join(self.folder, "more"))
@@ -375,11 +465,159 @@ class Hostile(Pool):
         write(os.path.join(place, "after"), b"x")
 
 
+class Keys(Pool):
+    """Donors with lists of keys: each has a copy."""
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def change(self, what, *args):
+        self.weir("key", what, *args[:-1], self.path("list"), args[-1],
+                  *(() if what == "revoke" else (self.path(f"{args[-1]}-{what}"),)))
+        return self.path(f"{args[-1]}-{what}")
+
+    def give(self, *names):
+        """Copies the list to donors, or to all, and lets those that run read it."""
+        for name in names or "abc":
+            shutil.copy(self.path("list"), self.path("new"))
+            os.rename(self.path("new"), self.path(f"list-{name}"))
+            if name in self.donors:
+                before = self.log_of(name).count('msg="key ')
+                self.donors[name].send_signal(signal.SIGHUP)
+                until(lambda: self.log_of(name).count('msg="key ') > before, PATIENCE)
+
+    def begin(self, donors="abc", command=WEIR):
+        self.change("add", "--rights", "read,write,regions,pool", "pool")
+        keys = [self.change("add", "--rights", "read,write,files", name) for name in donors]
+        self.give()
+        for name in donors:
+            self.start(name, more=("--no-sandbox", "--keys", self.path(f"list-{name}")),
+                       command=command)
+        self.weir("pool", "volume", "create", "--files", "--extent", "1M", self.pool, "fs", "32M")
+        return keys
+
+    def test_a_revoked_key_loses_its_mounts_and_their_locks_at_once(self):
+        first, second, _ = self.begin()
+        stays, goes = self.mount("--key", first), self.mount("--key", second)
+        write(os.path.join(goes, "lock"), b"1")
+        held, wanted = (os.open(os.path.join(place, "lock"), os.O_RDONLY)
+                        for place in (goes, stays))
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with self.assertRaises(BlockingIOError):
+            fcntl.flock(wanted, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.change("revoke", "b")
+        start = time.monotonic()
+        self.give()
+        fcntl.flock(wanted, fcntl.LOCK_EX)
+        self.assertLess(time.monotonic() - start, GRACE / 2)
+        os.close(wanted)
+        until(lambda: "refused volume=fs id=W507" in self.said(goes), PATIENCE)
+        writing = self.begin_write(goes)
+        self.run_weir_fails(second)
+        self.assertIsNone(writing.poll())
+        self.assertNotIn("after", os.listdir(stays))
+        self.unmount(self.mounts[1], goes)
+        self.assertNotEqual(writing.wait(PATIENCE), 0)
+        with contextlib.suppress(OSError):
+            os.close(held)
+        self.assertNotIn("after", os.listdir(stays))
+
+    def test_a_server_that_cannot_set_keys_hands_over(self):
+        """Else it would still admit the keys of before."""
+        command = self.path("weir")  # the command looks for softnic beside itself
+        shutil.copy(WITHOUT_KEYS, command)
+        os.symlink(os.path.join(os.path.dirname(WEIR), "softnic"), self.path("softnic"))
+        first, second, _ = self.begin(command=command)
+        stays, goes = self.mount("--key", first), self.mount("--key", second)
+        server = self.server()
+        write(self.path(f"without-{server}"), b"")
+        self.change("revoke", "b")
+        self.give()
+        self.assertIn("id=W301 reason=\"as the test wants it", self.log_of(server))
+        write(os.path.join(stays, "file"), b"1")
+        self.server(other_than=server)
+        until(lambda: "refused volume=fs id=W507" in self.said(goes), PATIENCE)
+        self.run_weir_fails(second)
+
+    def test_one_key_leaves_places_and_memory_to_others(self):
+        first, second, _ = self.begin()
+        crowd = subprocess.Popen([WEIR, "run", "-q", "--", CLIENT, self.address(), "crowd", second],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                 env=environment())
+        self.addCleanup(crowd.stdout.close)
+        self.addCleanup(crowd.wait)
+        self.addCleanup(crowd.stdin.close)
+        admitted = int(crowd.stdout.readline())
+        self.assertLessEqual(admitted * AREA, (128 << 20) // 2)
+        self.assertGreater(admitted, 1)
+        write(os.path.join(self.mount("--key", first), "file"), b"1")
+
+    def begin_write(self, place):
+        """By another process, because it may wait for a server."""
+        process = subprocess.Popen(["sh", "-c", 'echo 1 > "$1"/after', "sh", place],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_mount_outlives_donors_that_do_not_know_its_key_yet(self):
+        self.begin()
+        server, late = self.server(), self.change("add", "--rights", "read,write,files", "late")
+        self.give(server)
+        place = self.mount("--key", late)
+        self.donors.pop(server).kill()
+        until(lambda: "refused volume=fs id=W507" in self.said(place), PATIENCE)
+        writing = self.begin_write(place)
+        self.assertIsNone(writing.poll())
+        self.give(*self.donors)
+        self.assertEqual(writing.wait(PATIENCE), 0)
+        self.assertEqual(read(os.path.join(place, "after")), b"1\n")
+
+    def run_weir_fails(self, key):
+        place = self.path("refused")
+        os.mkdir(place)
+        done = self.run_weir("mount", "--device", "softnic", "--foreground", "--key", key,
+                             f"{self.pool}/fs", place)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("does not know this key", done.stderr)
+
+    def test_mounts_go_on_while_the_donors_key_is_replaced(self):
+        place = self.mount("--key", self.begin()[0])
+
+        def replace():
+            self.server()
+            self.change("rotate", "pool")
+            self.give()
+            until(lambda: any("hands over" in self.log_of(name) for name in "abc"), PATIENCE)
+            self.server()
+            self.change("revoke", "--old", "pool")
+            self.give()
+        self.write_while(place, replace)
+        self.assertNotIn("id=W507", self.said(place))
+
+
 class Refused(Pool):
     def refused(self, text, *args):
         done = self.run_weir(*args)
         self.assertEqual(done.returncode, 1 if "expected" not in text else 2, done.stderr)
         self.assertIn(text, done.stderr)
+
+    def test_a_mount_waits_for_room_for_the_bytes(self):
+        """Else the kernel would kill the donor, with the data of all clients."""
+        group = ControlGroup(self.addCleanup, AREA - (4 << 20))
+        self.begin("ab")
+        server = self.server()
+        group.take(self.donors[server].pid)
+
+        def give_room():
+            if until(lambda: "id=W206 reason=" in self.log_of(server), PATIENCE):
+                group.limit(1 << 30)
+
+        watch = threading.Thread(target=give_room)
+        watch.start()
+        self.addCleanup(watch.join)
+        write(os.path.join(self.mount(), "file"), b"1")
+        self.assertIn("and its control group have", self.log_of(server))
 
     def test_mistakes_have_words(self):
         os.mkdir(os.path.join(self.folder, "m"))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from world import FsTest, main, scaled, write
+from world import SEALED, FsTest, main, scaled, write
 
 TREE = "/usr/include/linux" if scaled(100) == 100 else "/usr/include/linux/netfilter"
 
@@ -28,11 +28,14 @@ def run(*args):
 class Trees(FsTest):
     def same_for_a_new_client(self, there):
         """A second client, so that no data comes from the first client's page cache."""
-        client = self.world.mount()
-        path = client / os.path.relpath(there, self.world.clients[0].path)
-        run("diff", "-r", "--no-dereference", TREE, path)
+        path = os.path.relpath(there, self.world.clients[0].path)
         os.chdir("/")
-        self.assertEqual(client.unmount(), 0)
+        if SEALED:  # one at a time
+            self.assertEqual(self.world.clients.pop().unmount(), 0)
+        client = self.world.mount()
+        run("diff", "-r", "--no-dereference", TREE, client / path)
+        if not SEALED:
+            self.assertEqual(client.unmount(), 0)
 
     def test_tar(self):
         os.mkdir("tree")

@@ -95,6 +95,26 @@ static void all_compatible_waiters_enter(void **state)
 	assert_int_equal(granted, 3);
 }
 
+static void a_waiter_that_withdraws_holds_nobody_up(void **state)
+{
+	struct rw_gate_pass a = together(), cut = alone(), b = together(), last = alone();
+	struct rw_gate_pass *now;
+
+	assert_true(rw_gate_enter(*state, &a));
+	assert_false(rw_gate_enter(*state, &cut));
+	assert_false(rw_gate_enter(*state, &b));
+	assert_true(rw_gate_withdraw(*state, &cut, &now));
+	assert_ptr_equal(now, &b);
+	assert_null(now->next);
+	assert_false(rw_gate_withdraw(*state, &b, &now));
+	assert_false(rw_gate_enter(*state, &cut));
+	assert_true(rw_gate_withdraw(*state, &cut, &now));
+	assert_null(now);
+	assert_false(rw_gate_enter(*state, &last));
+	assert_null(rw_gate_leave(*state));
+	assert_ptr_equal(rw_gate_leave(*state), &last);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +123,7 @@ int main(void)
 		cmocka_unit_test_setup(an_exclusive_pass_excludes_all, setup),
 		cmocka_unit_test_setup(a_waiter_is_not_overtaken, setup),
 		cmocka_unit_test_setup(all_compatible_waiters_enter, setup),
+		cmocka_unit_test_setup(a_waiter_that_withdraws_holds_nobody_up, setup),
 	};
 
 	return cmocka_run_group_tests_name("gate", tests, NULL, NULL);

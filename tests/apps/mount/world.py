@@ -5,6 +5,7 @@ The tests are called with the path of the weir command. WEIR_DEVICE chooses the 
 softnic.
 WEIR_TEST_ADDRESS is the address for donors, 127.0.0.1 if unset. WEIR_TEST_KEY is a key file, needed
 beyond loopback. WEIR_TEST_SERVE is a command line that runs the donor on another host.
+WEIR_TEST_SEALED, if set, lets clients seal the files, one client at a time.
 WEIR_TEST_SIZE, at most 1, scales the amount of data on slow devices.
 """
 import os
@@ -17,10 +18,14 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
+from tests.support.patience import look  # noqa: E402
+
 WEIR = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/weir"
 ADDRESS = os.environ.get("WEIR_TEST_ADDRESS") or "127.0.0.1"
 KEY = ["--key", os.environ["WEIR_TEST_KEY"]] if os.environ.get("WEIR_TEST_KEY") else []
 SERVE = os.environ.get("WEIR_TEST_SERVE", "").split()
+SEALED = bool(os.environ.get("WEIR_TEST_SEALED"))
 NOBODY = ADDRESS + ":1"
 SKIPPED = 77
 # Longer than a call's timeout, shorter than users accept.
@@ -39,9 +44,21 @@ def scaled(number):
     return max(1, int(number * float(os.environ.get("WEIR_TEST_SIZE") or 1)))
 
 
+def stored(size):
+    """The donor's memory for the data of a file with a whole last block."""
+    return (size + 4095) // 4096 * 4160 if SEALED else size
+
+
 def with_key(options):
     """The options of a donor or client, with the tests' own key unless they name another."""
     return options if "--key" in options else (*options, *KEY)
+
+
+def new_key(path):
+    """Make a key file."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(os.urandom(32).hex().encode())
+    return path
 
 
 def why_not():
@@ -64,10 +81,9 @@ def main():
 def until(condition, seconds=PATIENCE_SECONDS):
     """Waits for @condition; returns False after a timeout."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not look(condition):
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
     return True
 
 
@@ -92,11 +108,12 @@ class Client:
 
     def __init__(self, world, number, *options):
         self.path = os.path.join(world.dir, f"client{number}")
-        os.mkdir(self.path)
+        os.makedirs(self.path, exist_ok=True)
         self.log = os.path.join(world.dir, f"client{number}.log")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [WEIR, "mount", "--foreground", *with_key(options), world.address, self.path],
+                [WEIR, "mount", "--foreground", *world.sealing, *with_key(options), world.address,
+                 self.path],
                 env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if not until(lambda: self.is_mounted() or self.process.poll() is not None) or \
                 not self.is_mounted():
@@ -145,6 +162,7 @@ class World:
     def __init__(self, memory="256M", *options):
         self.dir = tempfile.mkdtemp(prefix="weir-fs-")
         self.clients = []
+        self.sealing = ["--seal", new_key(os.path.join(self.dir, "seal.key"))] if SEALED else []
         with open(os.path.join(self.dir, "donor.log"), "wb") as log:
             self.donor = subprocess.Popen(
                 [*SERVE, WEIR, "serve", "--listen", f"{ADDRESS}:0", "--memory", memory,

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Test: apps perf parts */
-/* The parts of weir perf that need no donor: patterns, contents. */
+/* The parts of weir perf that need no donor: patterns, contents, the plot. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "apps/perf/pattern.h"
+#include "apps/perf/report.h"
 #include "apps/perf/verify.h"
 #include "tests/support/cmocka_all.h"
 
 #define BLOCKS 1000
+#define CHARACTER 7.0 /* pixels: the widest digit of a font of 12 */
 
 /* Counts visits of each block when @workers take @steps each, in turns. */
 static void walk_all(enum pattern pattern, unsigned int workers, unsigned int steps,
@@ -115,6 +118,47 @@ static void contents_that_moved_or_changed_are_noticed(void **in)
 	verify_fini(&v);
 }
 
+/* Draws latencies of 1 us to 2^@powers us, and returns the numbers on the time axis. */
+static unsigned int check_labels(unsigned int powers)
+{
+	char path[] = "/tmp/weir-plot-XXXXXX", line[512];
+	struct perf_options options = { .cmd = "test", .plot_path = path };
+	struct perf_result result = { .seconds = 1, .ops = 2 };
+	double end = -1, x;
+	unsigned int count = 0;
+	FILE *svg;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	weir_histogram_add(&result.latency, 1000);
+	weir_histogram_add(&result.latency, 1000ull << powers);
+	assert_int_equal(plot_write(&options, &result), 0);
+	svg = fdopen(fd, "r");
+	while (fgets(line, sizeof(line), svg)) {
+		const char *text = strstr(line, "/><text ");
+		int from = 0;
+
+		if (text)
+			sscanf(text, "/><text x=\"%lf\" y=\"%*d\" text-anchor=\"middle\">%n", &x,
+			       &from);
+		if (!from)
+			continue;
+		assert_true(x - CHARACTER * strcspn(text + from, "<") / 2 > end);
+		end = x + CHARACTER * strcspn(text + from, "<") / 2;
+		count++;
+	}
+	fclose(svg);
+	remove(path);
+	return count;
+}
+
+static void numbers_on_the_time_axis_do_not_touch(void **in)
+{
+	(void)in;
+	for (unsigned int powers = 1; powers < 28; powers++)
+		assert_in_range(check_labels(powers), 2, powers + 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +168,7 @@ int main(void)
 		cmocka_unit_test(zipf_has_the_expected_skew),
 		cmocka_unit_test(random_is_flat_and_the_seed_decides),
 		cmocka_unit_test(contents_that_moved_or_changed_are_noticed),
+		cmocka_unit_test(numbers_on_the_time_axis_do_not_touch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

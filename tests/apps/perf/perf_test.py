@@ -244,6 +244,24 @@ class Counts(WithDonor):
         self.assertEqual((said["work_requests"], said["doorbells"]), (2000, 2000))
 
 
+class Classes(WithDonor):
+    def test_bulk_runs_beside_and_is_counted_apart(self):
+        for options in (("--beside", "none"), ("--class", "urgent:2", "--beside", "bulk:3")):
+            with self.subTest(options=options):
+                said = self.measured("--op", "read", "--ops", "5000", *options)
+                self.assertEqual((said["ops"], said["bytes"]), (5000, 5000 * 4096))
+                self.assertEqual(said["settings"]["beside"], options[-1].split(":")[0])
+                self.assertGreaterEqual(said["beside_bytes_per_second"], 0)
+        self.assertNotIn("beside_bytes_per_second", self.measured("--ops", "1"))
+
+    def test_a_class_cuts_long_requests(self):
+        def segments(*options):
+            said = self.measured("--size", "1M", "--ops", "16", "--batching", "single", *options)
+            return said["work_requests"]
+        self.assertEqual(segments(), 16)
+        self.assertEqual(segments("--class", "bulk"), 16 * 16)
+
+
 class ManyDonors(WithDonor):
     def test_threads_are_spread_over_donors_and_counts_are_summed(self):
         with Donor() as other:
@@ -357,6 +375,10 @@ class BadInput(WithDonor):
             (("--window-wrs", "0"), "delay, knee or at least 1"),
             (("--window", "knee", "--window-wrs", "delay"), "only one limit can be learned"),
             (("--window-wrs", "delay", "--window", "knee"), "only one limit can be learned"),
+            (("--class", "lowest"), "none, urgent, normal or bulk, and a weight"),
+            (("--class", "bulk:0"), "none, urgent, normal or bulk, and a weight"),
+            (("--class", ":3"), "none, urgent, normal or bulk, and a weight"),
+            (("--beside", "bulk:1025"), "none, urgent, normal or bulk, and a weight"),
             (("--mr-dyn", "0"), "1 B to 1.0 GiB"),
             (("--mr-dyn", "4K", "-m", "dyn"), "--mr auto"),
             (("--mr-dyn", "4K", "--preset", "accelio"), "--mr auto"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A pool of real donors on softnic, whose map is in a file or in etcd.
 
-  pool_test.py WEIR VOLUME_CLIENT file|etcd
+  pool_test.py WEIR VOLUME_CLIENT CODED_CLIENT file|etcd [TEST...]
 """
 import datetime
 import json
@@ -15,9 +15,13 @@ import tempfile
 import time
 import unittest
 
-KIND = sys.argv.pop()
-CLIENT = os.path.abspath(sys.argv.pop())
-WEIR = os.path.abspath(sys.argv.pop())
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
+from tests.support.patience import look  # noqa: E402
+
+WEIR, CLIENT, CODED_CLIENT = (os.path.abspath(path) for path in sys.argv[1:4])
+KIND = sys.argv[4]
+del sys.argv[1:5]
+PRELOAD = os.environ.pop("WEIR_TEST_PRELOAD", "")
 PATIENCE = 60
 LEASE = 6  # seconds: a busy machine delays a donor by less than two thirds
 GROUPS = 16
@@ -74,9 +78,8 @@ class World(unittest.TestCase):
 
     def until(self, holds):
         end = time.monotonic() + PATIENCE
-        while not holds():
+        while not look(holds, 0.1):
             self.assertLess(time.monotonic(), end, self.weir("status", self.pool))
-            time.sleep(0.1)
 
     def weir(self, *args):
         return subprocess.run([WEIR, "pool", *args], stdin=subprocess.DEVNULL,
@@ -115,6 +118,14 @@ class World(unittest.TestCase):
         return subprocess.run([WEIR, "pool", "volume", what, "--device", "softnic", *args],
                               capture_output=True, timeout=PATIENCE, **more)
 
+    def lent(self, name):
+        """Bytes of the donor's regions."""
+        done = subprocess.run([WEIR, "stat", "--device", "softnic", "--json",
+                               self.donors[name][1]], capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["lent_bytes"]
+
     def log(self, name):
         with open(os.path.join(self.folder, f"log-{name}"), encoding="utf-8") as file:
             return file.read()
@@ -123,6 +134,13 @@ class World(unittest.TestCase):
         path = os.path.join(self.folder, name)
         subprocess.run([WEIR, "key", "new", path], check=True, capture_output=True)
         return path
+
+    def identity(self, name):
+        """Makes an identity, and returns its file and its line for the files of keys."""
+        path = os.path.join(self.folder, name)
+        done = subprocess.run([WEIR, "key", "identity", path], check=True, capture_output=True,
+                              text=True)
+        return path, done.stdout
 
     def client(self, volume):
         process = subprocess.Popen([CLIENT, self.pool, volume], stdin=subprocess.PIPE,
@@ -286,6 +304,18 @@ class Life(World):
                  self.pool, "v", "16M")
         self.until(lambda: "msg=listening address=127.0.0.1:" in self.log("a"))
 
+    def test_donors_may_have_ipv6_addresses(self):
+        key = ("--key", self.key("key"))
+        self.begin("a", listen="[::1]:0", more=key)
+        self.begin("b", listen="[::]:0", more=(*key, "--advertise", "::1"))
+        self.begin("c", listen="[::]:0", more=(*key, "--advertise", "[::1]"))
+        ports = {name: donor[1].rpartition(":")[2] for name, donor in self.donors.items()}
+        self.assertEqual({donor["name"]: donor["address"]
+                          for donor in self.ask("donors", self.pool)["donors"]},
+                         {name: f"[::1]:{port}" for name, port in ports.items()})
+        self.ask("volume", "create", "--extent", "64K", self.pool, "v", "1M")
+        self.until(lambda: self.ask("status", self.pool)["whole"] == GROUPS)
+
     def test_a_donor_that_cannot_serve_files_tries_ever_less_often(self):
         for name in "ab":
             self.begin(name, more=("--key", self.key(f"key-{name}"), "--memory", "32M"))
@@ -327,14 +357,6 @@ class Life(World):
             self.assertIn(done.returncode, (1, 2), args)
             self.assertIn(why, done.stderr)
         self.assertEqual(self.bytes_of("in"), data)
-
-    def lent(self, name):
-        """Bytes of the donor's regions."""
-        done = subprocess.run([WEIR, "stat", "--device", "softnic", "--json",
-                               self.donors[name][1]], capture_output=True, text=True,
-                              timeout=PATIENCE)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)["lent_bytes"]
 
     def test_memory_that_no_volume_uses_returns(self):
         self.begin("ab")
@@ -422,6 +444,123 @@ class Life(World):
         self.until(lambda: not self.ask("volume", "list", self.pool)["volumes"][0]["open"])
 
 
+class Code(World):
+    """A volume with a code. Its client compares each byte with a model."""
+
+    def setUp(self):
+        super().setUp()
+        self.begin("abcdef")
+        self.ask("volume", "create", "--scheme", "code=4+2", "--extent", "256K", self.pool, "v",
+                 "3M")
+        self.open()
+
+    def open(self, volume="v"):
+        """Opens the volume, once the claim of the last client is over."""
+        def is_open():
+            self.process = subprocess.Popen(
+                [CODED_CLIENT, f"{self.pool}/{volume}", f"{self.folder}/model-{volume}"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                env=dict(os.environ, LD_PRELOAD=PRELOAD))
+            for cleanup in (self.process.stdout.close, self.process.wait, self.process.stdin.close):
+                self.addCleanup(cleanup)
+            return self.process.stdout.readline() == "open\n"
+        self.until(is_open)
+
+    def close(self):
+        self.process.stdin.close()
+        self.assertEqual(self.process.wait(PATIENCE), 0)
+
+    def do(self, command):
+        """Returns the number of reads that found wrong bytes so far."""
+        self.process.stdin.write(command + "\n")
+        done, mismatches = (self.process.stdout.readline() or "died 0").split()
+        self.assertEqual(done, "done", command)
+        return int(mismatches)
+
+    def kill(self, names):
+        for name in names:
+            self.donors[name][0].kill()
+            self.donors[name][0].wait()
+
+    def restart(self, names):
+        for name in names:
+            self.begin(name, listen=self.donors[name][1])
+        self.until(lambda: self.ask("status", self.pool)["whole"] == GROUPS)
+
+    def test_two_donors_at_once_are_lost_without_an_error(self):
+        self.do("work 200")
+        self.kill("be")
+        self.do("work 100")
+        self.do("check")
+        self.assertEqual(self.ask("status", self.pool)["lean"], GROUPS)
+        self.restart("be")
+        self.do("work 50")
+        self.kill("cd")  # of the other four, two were filled
+        self.assertEqual(self.do("check"), 0)
+
+    def test_the_next_client_finds_each_byte_and_donors_rebuild(self):
+        self.do("work 100")
+        self.process.kill()
+        self.process.wait()
+        self.open()
+        self.do("work 50")
+        self.close()
+        self.kill("af")
+        self.restart("af")
+        self.until(lambda: "msg=rebuilt" in self.log("a") + self.log("f"))
+        self.kill("bc")
+        self.open()
+        self.assertEqual(self.do("check"), 0)
+
+    def test_a_wrong_fragment_is_computed_from_others(self):
+        self.do("work 200")
+        for known in True, False:  # whether the client has written the pages
+            self.do("spoil b")
+            memory = {incarnation for *_, incarnation in self.members("b")}
+            if not known:
+                self.close()
+                self.open()
+            self.assertGreater(self.do("check"), 0)
+            # The donor is reported, and starts again.
+            self.until(lambda old=memory: self.states("b") == {"serving"} and not old & {
+                incarnation for *_, incarnation in self.members("b")})
+            self.do("check")
+
+    def test_a_wrong_page_of_a_copy_is_repaired_in_place(self):
+        self.ask("volume", "create", "--scheme", "copies=2", "--extent", "256K", self.pool, "w",
+                 "3M")
+        self.close()
+        self.open("w")
+        self.do("work 400")
+        found = self.do("check")
+        donors = self.ask("donors", self.pool)["donors"]
+        for _ in range(2):
+            self.do("spoil -")
+            noticed, found = found, self.do("check")
+            self.assertGreater(found, noticed)
+            self.until(lambda: self.do("check") == self.do("check"))
+            found = self.do("check")
+        self.assertEqual(self.ask("donors", self.pool)["donors"], donors)  # nobody was reported
+
+    def test_a_code_costs_little_more_memory_than_its_parts(self):
+        self.ask("volume", "create", "--scheme", "code=4+2", self.pool, "w", "16M")
+        self.close()
+        self.ask("volume", "rm", self.pool, "v")
+        self.until(lambda: not self.lent("a"))
+        done = self.move("import", self.pool, "w", input=bytes(16 << 20))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(sum(self.lent(name) for name in "abcdef"), 1.6 * (16 << 20))
+
+    def test_places_of_a_code_move_to_a_new_donor(self):
+        self.do("work 200")
+        self.begin("g")
+        self.assertEqual(self.weir("drain", self.pool, "b").returncode, 0)
+        self.until(lambda: not self.members("b"))
+        self.kill("cd")
+        self.assertEqual(self.do("check"), 0)
+        self.assertEqual(self.weir("volume", "rm", self.pool, "v").returncode, 1)
+
+
 class LongLease(World):
     """No lease ends during a test."""
 
@@ -457,6 +596,11 @@ class Refusals(World):
                   "1G")),
                 (1, "this host knows no pool nowhere", ("status", "nowhere")),
                 (1, "expected a pool's name", ("status", "http://h/p")),
+                (1, "code=4+2 needs donors in 6 failure domains; pool p has 1 donors in 1",
+                 ("volume", "create", "--wait", "0", "--scheme", "code=4+2", self.pool, "w",
+                  "1M")),
+                (2, "files need copies, not code=4+2",
+                 ("volume", "create", "--files", "--scheme", "code=4+2", self.pool, "w", "64M")),
                 (2, "expected a scheme",
                  ("volume", "create", "--scheme", "raid6", self.pool, "w", "1M")),
                 (2, "multiple of 4096", ("volume", "create", self.pool, "w", "5")),
@@ -489,11 +633,97 @@ class Refusals(World):
                                                    "more": key}),
                 (2, "--advertise 127.0.0.1:1: expected", {
                     "name": "e", "more": ("--advertise", "127.0.0.1:1")}),
-                (2, "--pool needs --key", {"name": "f", "more": ("--keys", "list")})):
+                (2, "--advertise [::1]:1: expected", {
+                    "name": "e", "more": ("--advertise", "[::1]:1")})):
             with self.subTest(args):
                 process, line = self.start(**args)
                 self.assertEqual((line, process.wait(PATIENCE)), ("", status))
                 self.assertIn(words, self.log(args["name"]))
+
+
+if KIND == "file":
+    class Lists(World):
+        """Donors with lists of keys: each has a copy."""
+
+        def change(self, *args):
+            done = subprocess.run([WEIR, "key", *args], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+        def path(self, name):
+            return os.path.join(self.folder, name)
+
+        def add(self, name, *options):
+            self.change("add", *options, self.path("list"), name, self.path(name))
+            return self.path(name)
+
+        def give(self, *names):
+            """Copies the list to donors, and lets those that run read it."""
+            for name in names:
+                shutil.copy(self.path("list"), self.path("new"))
+                os.rename(self.path("new"), self.path(f"list-{name}"))
+                if name in self.donors:
+                    before = self.log(name).count('msg="key ')
+                    self.donors[name][0].send_signal(signal.SIGHUP)
+                    self.until(lambda: self.log(name).count('msg="key ') > before)
+
+        def open(self, *names):
+            for name in names:
+                self.begin(name, more=("--keys", self.path(f"list-{name}")))
+
+        def rebuilds(self, name):
+            """Kills a donor, which returns empty, and gets its memory back from others."""
+            process, address = self.donors.pop(name)
+            before = self.log(name).count("msg=rebuilt")
+            process.kill()
+            process.wait()
+            self.begin(name, listen=address, more=("--keys", self.path(f"list-{name}")))
+            self.until(lambda: self.log(name).count("msg=rebuilt") > before)
+            self.until(lambda: self.ask("status", self.pool)["whole"] == GROUPS)
+
+        def export(self, key):
+            return self.move("export", "--key", key, self.pool, "v")
+
+        def test_a_list_names_the_key_of_the_donors(self):
+            self.add("app")
+            for words, more in (("no key has the right 'pool'", "one"), ("", "two"),
+                                ("'one' and 'two' have the right 'pool'", None)):
+                self.give("a")
+                process, line = self.start("a", more=("--keys", self.path("list-a")))
+                self.assertEqual(bool(line), not words)
+                if not words:
+                    process.kill()
+                process.wait(PATIENCE)
+                self.assertIn(words, self.log("a"))
+                if more:
+                    self.add(more, "--rights", "read,write,regions,pool")
+
+        def test_donors_rebuild_while_their_key_is_replaced(self):
+            client = "read,write,regions"
+            self.add("donors", "--rights", client + ",pool")
+            app = self.add("app", "--tenant", "donors", "--rights", client)
+            other = self.add("other")
+            self.give("a", "b", "c")
+            self.open("a", "b", "c")
+            self.ask("volume", "create", "--extent", "256K", self.pool, "v", "6M")
+            data = os.urandom(6 << 20)
+            done = self.move("import", "--key", app, self.pool, "v", input=data)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            done = self.export(other)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"of another tenant", done.stderr)
+
+            self.change("rotate", self.path("list"), "donors", self.path("donors-2"))
+            self.give("a")
+            self.rebuilds("a")  # b and c know the old key only
+            self.give("b", "c")
+            self.change("revoke", "--old", self.path("list"), "donors")
+            self.give("a", "b", "c")
+            self.rebuilds("b")
+            done = self.export(app)
+            self.assertEqual((done.returncode, done.stdout == data), (0, True), done.stderr)
+            self.change("revoke", self.path("list"), "app")
+            self.give("a", "b", "c")
+            self.assertEqual(self.export(app).returncode, 1)
 
 
 if KIND == "etcd":
@@ -515,6 +745,70 @@ if KIND == "etcd":
 
         def incarnations(self):
             return [donor["incarnation"] for donor in self.ask("donors", self.pool)["donors"]]
+
+
+class Identity(World):
+    lease = 10 * LEASE  # the map still names a donor that was killed
+
+    def setUp(self):
+        super().setUp()
+        self.file = self.key("key")
+        self.own, self.line = self.identity("own")
+        self.begin("a", more=("--key", self.file, "--identity", self.own))
+        self.ask("volume", "create", "--scheme", "copies=1", self.pool, "v", "4M")
+        self.assertEqual(self.export().returncode, 0, self.log("a"))
+
+    def export(self, key=None):
+        return self.move("export", "--key", key or self.file, self.pool, "v",
+                         f"{self.folder}/out", text=True)
+
+    def replace(self, name):
+        """Kills the donor. Another process with the pool's key answers at its address."""
+        self.donors["a"][0].kill()
+        self.donors["a"][0].wait()
+        identity = ("--identity", self.identity(name)[0]) if name else ()
+        impostor = subprocess.Popen(
+            [WEIR, "serve", "--device", "softnic", "--memory", "8M", "--key", self.file,
+             "--listen", self.donors["a"][1], *identity],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(impostor.stdout.close)
+        self.addCleanup(impostor.wait)
+        self.addCleanup(impostor.kill)
+        self.assertTrue(impostor.stdout.readline())
+
+    def test_the_map_shows_identities(self):
+        self.begin("b", more=("--key", self.file))
+        donors = {donor["name"]: donor for donor in self.ask("donors", self.pool)["donors"]}
+        digits = self.line.split()[1]
+        self.assertEqual(donors["a"]["identity"], digits)
+        self.assertEqual(donors["b"]["identity"], "")
+        lines = self.weir("donors", self.pool).stdout.splitlines()
+        self.assertEqual([line.split()[-1] for line in lines], ["identity", digits[:16], "-"])
+
+    def test_a_donor_of_another_identity_is_refused(self):
+        self.replace("other")
+        done = self.export()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("donor a, " + self.donors["a"][1], done.stderr)
+        self.assertIn("another identity than the key file or the pool names", done.stderr)
+
+    def test_a_process_without_an_identity_is_refused(self):
+        self.replace(None)
+        self.assertIn("another identity", self.export().stderr)
+
+    def test_a_file_that_names_donors_trusts_no_other_donor_of_the_map(self):
+        with open(self.file, encoding="ascii") as file:
+            secret = file.read()
+        for name, line, status, said in (("right", self.line, 0, ""),
+                                         ("wrong", self.identity("other")[1], 1,
+                                          "an identity that the key's file does not name")):
+            path = os.path.join(self.folder, name)
+            with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w",
+                      encoding="ascii") as file:
+                file.write(secret + line)
+            done = self.export(path)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(said, done.stderr)
 
 
 if __name__ == "__main__":

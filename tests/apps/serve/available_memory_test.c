@@ -45,7 +45,12 @@ static int begin(void **state)
 
 	(void)state;
 	snprintf(root, sizeof(root), "%s/weir-available-XXXXXX", tmp ? tmp : "/tmp");
-	return mkdtemp(root) ? 0 : -1;
+	if (!mkdtemp(root))
+		return -1;
+	make("/proc/self", "mountinfo",
+	     "23 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw\n"
+	     "41 31 0:38 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n");
+	return 0;
 }
 
 static int end(void **state)
@@ -106,6 +111,57 @@ static void parent_groups_limit_too(void **state)
 	assert_int_equal(available_memory(root), 2 * MIB);
 }
 
+static void make_version_1(const char *group)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "9:name=systemd:/\n4:cpu,memory:%s\n1:cpuset:/c\n0::/\n",
+		 group);
+	make("/proc", "meminfo", "MemAvailable:  1048576 kB\n");
+	make("/proc/self", "cgroup", text);
+}
+
+static void version_1_limits_by_the_memory_hierarchy_alone(void **state)
+{
+	(void)state;
+	make_version_1("/a/b");
+	make("/proc/self", "mountinfo",
+	     "32 31 0:29 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
+	     "35 31 0:32 / /sys/fs/cgroup/cpu,memory rw shared:5 - cgroup cgroup rw,cpu,memory\n"
+	     "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+	make("/sys/fs/cgroup/cpuset/a/b", "memory.limit_in_bytes", "1048576\n");
+	make("/sys/fs/cgroup/cpuset/a/b", "memory.usage_in_bytes", "0\n");
+	make("/sys/fs/cgroup/cpu,memory/a/b", "memory.limit_in_bytes", "67108864\n");
+	make("/sys/fs/cgroup/cpu,memory/a/b", "memory.usage_in_bytes", "41943040\n");
+	make("/sys/fs/cgroup/cpu,memory/a/b", "memory.stat",
+	     "active_file 1048576\ninactive_file 0\n"
+	     "total_active_file 2097152\ntotal_inactive_file 8388608\n");
+	assert_int_equal(available_memory(root), 34 * MIB);
+	make("/sys/fs/cgroup/cpu,memory/a", "memory.limit_in_bytes", "50331648\n");
+	make("/sys/fs/cgroup/cpu,memory/a", "memory.usage_in_bytes", "46137344\n");
+	assert_int_equal(available_memory(root), 4 * MIB);
+	make("/sys/fs/cgroup/cpu,memory", "memory.limit_in_bytes", "9223372036854771712\n");
+	make("/sys/fs/cgroup/cpu,memory", "memory.usage_in_bytes", "9663676416\n");
+	assert_int_equal(available_memory(root), 4 * MIB);
+}
+
+static void a_container_sees_its_group_at_the_mount_point(void **state)
+{
+	(void)state;
+	make_version_1("/docker/c/d");
+	make("/proc/self", "mountinfo",
+	     "34 31 0:32 /docker/other /elsewhere ro - cgroup cgroup rw,memory\n"
+	     "35 31 0:32 /docker/c /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
+	make("/elsewhere", "memory.limit_in_bytes", "0\n");
+	make("/elsewhere", "memory.usage_in_bytes", "0\n");
+	make("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "50331648\n");
+	make("/sys/fs/cgroup/memory", "memory.usage_in_bytes", "46137344\n");
+	assert_int_equal(available_memory(root), 4 * MIB);
+	make("/sys/fs/cgroup/memory/d", "memory.limit_in_bytes", "1048576\n");
+	make("/sys/fs/cgroup/memory/d", "memory.usage_in_bytes", "0\n");
+	assert_int_equal(available_memory(root), 1 * MIB);
+}
+
 #define IN_A_WORLD(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -115,6 +171,8 @@ int main(void)
 		IN_A_WORLD(a_machine_says_by_itself),
 		IN_A_WORLD(a_group_may_leave_less_but_for_the_caches_of_files),
 		IN_A_WORLD(parent_groups_limit_too),
+		IN_A_WORLD(version_1_limits_by_the_memory_hierarchy_alone),
+		IN_A_WORLD(a_container_sees_its_group_at_the_mount_point),
 	};
 
 	return cmocka_run_group_tests_name("serve available", tests, NULL, NULL);

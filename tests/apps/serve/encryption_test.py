@@ -18,6 +18,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
+from tests.support.hosts import Net  # noqa: E402
+
 WEIR, SUPPRESS = (os.path.abspath(path) for path in sys.argv[1:3])
 # A sanitizer's runtime comes before any preloaded library.
 PRELOAD = f"{os.environ.get('WEIR_TEST_RUNTIME', '')}:{SUPPRESS}".lstrip(":")
@@ -28,25 +31,17 @@ CIPHER = r"AES-256-GCM|ChaCha20-Poly1305"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def net(*arguments):
-    return subprocess.run([WEIR, "lab", "net", *arguments], capture_output=True, text=True,
-                          check=False, timeout=PATIENCE)
+NET = Net(WEIR, "key")
 
 
 def on(host, *words, **variables):
-    environment = {"WEIR_DEVICE": "softnic", **variables}
-    return [WEIR, "lab", "net", "run", host, "--", "env",
-            *(f"{name}={value}" for name, value in environment.items()), WEIR, *words]
+    return NET.on(host, WEIR, *words, **{"WEIR_DEVICE": "softnic", **variables})
 
 
 class Encryption(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        os.environ["WEIR_NET"] = f"key{os.getpid()}"
-        cls.addClassCleanup(net, "down")
-        up = net("up", "2")
-        if up.returncode:
-            raise unittest.SkipTest(f"no namespaces: {up.stderr.strip()}")
+        NET.up(2, cls.addClassCleanup)
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

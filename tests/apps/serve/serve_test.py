@@ -127,9 +127,9 @@ class Serve(unittest.TestCase):
         process.terminate()
         self.assertNotIn("ts=", self.ends(process)[2])
 
-    def lend(self, pid, size):
-        return subprocess.run([WEIR, "lend", str(pid), size], stdin=subprocess.DEVNULL, text=True,
-                              capture_output=True, timeout=60)
+    def lend(self, pid, size, *options):
+        return subprocess.run([WEIR, "lend", *options, str(pid), size], stdin=subprocess.DEVNULL,
+                              text=True, capture_output=True, timeout=60)
 
     def test_the_amount_lent_can_be_changed_up_to_the_amount_at_start(self):
         process, _line = self.donor()
@@ -137,7 +137,10 @@ class Serve(unittest.TestCase):
             self.assertEqual(self.lend(process.pid, size).returncode, 0)
             said = next(line for line in process.stderr if "msg=limit " in line)
             self.assertIn(f"bytes={lent} ", said)
-        self.assertEqual(self.lend(process.pid, "1T").returncode, 0)
+        told = self.lend(process.pid, "1T", "--json")
+        self.assertEqual(json.loads(told.stdout), {"pid": process.pid, "asked_bytes": 1 << 40,
+                                                   "limit_bytes": 8 << 20})
+        self.assertIn("more than the donor was started with: it lends 8.0 MiB", told.stderr)
         said = next(line for line in process.stderr if "msg=" in line)
         self.assertIn(f"level=warning msg=clamped asked={1 << 40} bytes={8 << 20} ", said)
         self.assertIn(f"msg=limit bytes={8 << 20} ", next(process.stderr))

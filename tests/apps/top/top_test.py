@@ -193,6 +193,14 @@ class Top(unittest.TestCase):
         done = weir("top", "--once", "-i", INTERVAL, "--filter", "no such text")
         self.assertEqual(done.stdout, "no donor, session or tenant that you may see\n")
 
+    def test_a_pool_without_a_map_is_a_failure_with_words(self):
+        for words in ((), ("--json",)):
+            done = weir("top", "--once", "-i", INTERVAL, "--pool", f"{self.pool}-none", *words)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("pool: ", done.stderr)
+            self.assertIn("pool-none", done.stderr)
+        self.assertIn("pool-none", json.loads(done.stdout)["pool_error"])
+
     def test_the_donors_of_a_pool_are_shown(self):
         deadline = time.monotonic() + PATIENCE
         while not (seen := self.look("--pool", self.pool)["pool"]):

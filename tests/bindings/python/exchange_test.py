@@ -872,6 +872,30 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
                 ours.flush(PATIENCE_S)
                 self.assertEqual(theirs.get(PATIENCE_S), b"between us")
 
+    def test_an_end_trusts_the_listener_that_it_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            key, own, other = (os.path.join(folder, name) for name in ("key", "own", "other"))
+            weir.Key.create(key)
+            for path in own, other:
+                weir.Identity.create(path)
+            options = {"key": weir.Key(key)}
+            own, other = weir.Identity(own), weir.Identity(other)
+            self.assertNotEqual(own.public, other.public)
+            with weir.listen("127.0.0.1:0", identity=own, **options) as listener:
+                accepted = []
+                thread = threading.Thread(
+                    target=lambda: accepted.append(listener.accept(PATIENCE_S)))
+                thread.start()
+                with self.assertRaises(OSError) as caught:
+                    weir.connect(listener.address, peer_identity=other.public, **options)
+                self.assertEqual(caught.exception.errno, errno.EKEYREJECTED)
+                with weir.connect(listener.address, peer_identity=own.public, **options):
+                    thread.join(PATIENCE_S)
+                    self.assertEqual(len(accepted), 1)
+                    accepted[0].close()
+            with self.assertRaisesRegex(ValueError, "31 bytes"):
+                weir.connect("127.0.0.1:1", peer_identity=bytes(31))
+
     def test_options_that_make_no_sense_are_named(self):
         with self.assertRaisesRegex(ValueError, "'smoke'"):
             weir.listen(mode="smoke")

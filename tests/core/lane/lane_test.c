@@ -7,17 +7,19 @@
 #include "tests/support/engine_bench.h"
 
 #define LANES 2
+#define SHARE_WRS (BENCH_WRS / LANES)
 #define WINDOW (4 * LANES * WEIR_LANE_BYTES)
 
 static void lend(struct engine_bench *b, struct weir_lane *lanes)
 {
+	struct weir_lane_share share;
 	uint16_t i;
 
-	assert_true(weir_lane_may_lend(&b->engine, LANES));
+	assert_true(weir_lane_may_lend(&b->engine, LANES, &share));
 	for (i = 0; i < LANES; i++)
-		assert_true(weir_lane_lend(&b->engine, &lanes[i], i));
+		assert_true(weir_lane_lend(&b->engine, &lanes[i], i, &share));
 	assert_int_equal(b->window.bytes, LANES * WEIR_LANE_BYTES);
-	assert_int_equal(b->window.wrs, LANES * WEIR_LANE_WRS);
+	assert_int_equal(b->window.wrs, LANES * SHARE_WRS);
 }
 
 static void take_back(struct engine_bench *b, struct weir_lane *lanes)
@@ -33,24 +35,22 @@ static void take_back(struct engine_bench *b, struct weir_lane *lanes)
 /* As a thread that posts @req on @lane. */
 static void post(struct engine_bench *b, struct weir_lane *lane, struct weir_req *req)
 {
-	struct weir_wr *wr = lane->wrs[lane->posted++];
+	struct weir_wr *wr = lane->wrs[weir_lane_slot(lane, lane->posted)];
 
+	assert_true(weir_lane_room(lane));
 	weir_fragment_whole(wr, req);
+	weir_lane_add(lane, 1, wr->length);
 	b->posted[b->nr_posted++] = wr;
 }
 
-/* The engine has the whole window, and all WRs that the lanes do not keep. */
-static void expect_whole(struct engine_bench *b, const struct weir_lane *lanes)
+/* The engine has the whole window, and all WRs. */
+static void expect_whole(struct engine_bench *b)
 {
 	const struct weir_wr *wr;
-	unsigned int i, j, count = 0;
+	unsigned int count = 0;
 
 	for (wr = b->engine.free_wrs; wr; wr = wr->next)
 		count++;
-	for (i = 0; i < LANES; i++) {
-		for (j = 0; j < WEIR_LANE_WRS; j++)
-			count += lanes[i].wrs[j] != NULL;
-	}
 	assert_int_equal(count, BENCH_WRS);
 	assert_true(weir_engine_is_idle(&b->engine));
 	assert_int_equal(b->engine.channels.channel[0].in_flight, 0);
@@ -76,7 +76,7 @@ static void comes_back_as_it_was(void **state)
 	bench_submit(b, &req);
 	bench_finish(b, 0);
 	assert_int_equal(b->nr_done, 1);
-	expect_whole(b, lanes);
+	expect_whole(b);
 }
 
 static void posted_wrs_enter_the_engine(void **state)
@@ -104,7 +104,7 @@ static void posted_wrs_enter_the_engine(void **state)
 	assert_int_equal(first.status | second.status | other.status, 0);
 	lend(b, lanes);
 	take_back(b, lanes);
-	expect_whole(b, lanes);
+	expect_whole(b);
 }
 
 static void a_later_request_waits_for_them(void **state)
@@ -128,7 +128,7 @@ static void a_later_request_waits_for_them(void **state)
 	bench_complete(b, 1, 0);
 	assert_int_equal(b->nr_done, 3);
 	assert_ptr_equal(b->done[0], &write);
-	expect_whole(b, lanes);
+	expect_whole(b);
 }
 
 static void they_fail_as_others_do(void **state)
@@ -154,7 +154,7 @@ static void they_fail_as_others_do(void **state)
 	bench_finish(b, 2);
 	assert_int_equal(read.status, 0);
 	assert_int_equal(write.status, -ECONNRESET);
-	expect_whole(b, lanes);
+	expect_whole(b);
 }
 
 static void is_lent_by_an_idle_engine_only(void **state)
@@ -162,34 +162,87 @@ static void is_lent_by_an_idle_engine_only(void **state)
 	struct engine_bench *b = bench_new(WINDOW, LANES);
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 4 * KIB);
 	struct weir_lane lanes[LANES] = { 0 };
+	struct weir_lane_share share;
 
 	(void)state;
 	bench_submit(b, &req);
-	assert_false(weir_lane_may_lend(&b->engine, LANES));
-	assert_false(weir_lane_lend(&b->engine, &lanes[0], 0));
+	assert_false(weir_lane_may_lend(&b->engine, LANES, &share));
+	assert_false(weir_lane_lend(&b->engine, &lanes[0], 0, &share));
 	assert_false(lanes[0].is_lent);
 	bench_finish(b, 0);
-	assert_true(weir_lane_may_lend(&b->engine, LANES));
+	assert_true(weir_lane_may_lend(&b->engine, LANES, &share));
 	weir_engine_channel_down(&b->engine, 1);
-	assert_false(weir_lane_lend(&b->engine, &lanes[1], 1));
+	assert_false(weir_lane_lend(&b->engine, &lanes[1], 1, &share));
 	assert_int_equal(b->window.bytes, 0);
-	expect_whole(b, lanes);
+	expect_whole(b);
 }
 
-static void leaves_half_of_the_window(void **state)
+static void shares_half_of_the_window(void **state)
 {
-	struct engine_bench *b = bench_new(2 * LANES * WEIR_LANE_BYTES, LANES);
-	struct engine_bench *small = bench_new(2 * LANES * WEIR_LANE_BYTES - 1, LANES);
+	const uint64_t half = 2 * WEIR_LANE_CHAIN_BYTES;
+	struct engine_bench *b = bench_new(2 * half, LANES);
+	struct weir_lane_share share;
 
 	(void)state;
-	assert_true(weir_lane_may_lend(&b->engine, LANES));
-	assert_false(weir_lane_may_lend(&b->engine, LANES + 1));
-	assert_false(weir_lane_may_lend(&small->engine, LANES));
+	assert_true(weir_lane_may_lend(&b->engine, 1, &share));
+	assert_int_equal(share.bytes, half);
+	assert_int_equal(share.wrs, BENCH_WRS);
+	assert_true(weir_lane_may_lend(&b->engine, 2, &share));
+	assert_int_equal(share.bytes, WEIR_LANE_CHAIN_BYTES);
+	assert_int_equal(share.wrs, BENCH_WRS / 2);
+	assert_false(weir_lane_may_lend(&b->engine, 3, &share));
 	weir_window_lend(&b->window, 1, 1); /* another session's */
-	assert_false(weir_lane_may_lend(&b->engine, LANES));
+	assert_false(weir_lane_may_lend(&b->engine, 2, &share));
 	weir_window_unlend(&b->window, 1, 1);
-	bench_free(small);
 	bench_free(b);
+}
+
+static void leaves_wrs_for_chains(void **state)
+{
+	const uint32_t lanes = BENCH_WRS / WEIR_BATCH_MAX;
+	struct engine_bench *b = bench_new(WINDOW, LANES);
+	struct weir_lane_share share;
+
+	(void)state;
+	assert_true(weir_lane_may_lend(&b->engine, lanes, &share));
+	assert_int_equal(share.wrs, WEIR_BATCH_MAX);
+	assert_false(weir_lane_may_lend(&b->engine, lanes + 1, &share));
+	bench_free(b);
+}
+
+/* More WRs than the ring has slots, and the last ones across its end. */
+static void keeps_wrs_in_the_order_posted(void **state)
+{
+	struct engine_bench *b = bench_new(WINDOW, LANES);
+	struct weir_lane lanes[LANES] = { 0 };
+	struct weir_req reqs[SHARE_WRS + 8];
+	struct weir_wr *oldest;
+	uint32_t i;
+
+	(void)state;
+	lend(b, lanes);
+	for (i = 0; i < SHARE_WRS + 8; i++) {
+		reqs[i] = bench_req(WEIR_OP_WRITE, i * 4 * KIB, KIB);
+		if (!weir_lane_room(&lanes[0])) {
+			oldest = lanes[0].wrs[lanes[0].oldest];
+			assert_ptr_equal(oldest->req, &reqs[i - SHARE_WRS]);
+			assert_ptr_equal(lanes[0].wrs[weir_lane_pop(&lanes[0])], oldest);
+		}
+		post(b, &lanes[0], &reqs[i]);
+	}
+	assert_int_equal(lanes[0].posted, SHARE_WRS);
+	assert_int_equal(lanes[0].bytes, SHARE_WRS * KIB);
+	for (i = 0; i < SHARE_WRS - 4; i++)
+		weir_lane_pop(&lanes[0]);
+	assert_int_equal(lanes[0].bytes, 4 * KIB);
+	take_back(b, lanes);
+	assert_int_equal(b->window.bytes, 4 * KIB);
+	assert_int_equal(b->engine.channels.channel[0].in_flight, 4);
+	bench_finish(b, SHARE_WRS + 4);
+	assert_int_equal(b->nr_done, 4);
+	for (i = 0; i < 4; i++)
+		assert_ptr_equal(b->done[i], &reqs[SHARE_WRS + 4 + i]);
+	expect_whole(b);
 }
 
 static void is_not_used_while_a_request_may_be_before(void **state)
@@ -217,7 +270,11 @@ int main(void)
 		SAYS("they fail as others do", they_fail_as_others_do),
 		SAYS("only an idle engine lends, and only channels that are up",
 		     is_lent_by_an_idle_engine_only),
-		SAYS("half of the window is not lent", leaves_half_of_the_window),
+		SAYS("half of the window is shared, and half is not lent",
+		     shares_half_of_the_window),
+		SAYS("a lane has WRs for a chain, or is not lent", leaves_wrs_for_chains),
+		SAYS("WRs in flight keep the order in which they were posted",
+		     keeps_wrs_in_the_order_posted),
 		SAYS("a lane is not used while a request in the inbox may be before",
 		     is_not_used_while_a_request_may_be_before),
 	};

@@ -161,7 +161,7 @@ static void slots_with_much_in_them_are_looked_for_while_caches_have_them(void *
 	struct slot_poll_end e;
 
 	(void)state;
-	end_init(&e, 1 << 20);
+	end_init(&e, 64 << 10);
 	put_told(&e, 3);
 	assert_false(is_due(&e, SILENT));
 	put_told(&e, 1);
@@ -173,7 +173,7 @@ static void slots_with_little_in_them_are_not_looked_for(void **state)
 	struct slot_poll_end e;
 
 	(void)state;
-	end_init(&e, 1 << 20);
+	end_init(&e, 64 << 10);
 	put_told(&e, 3);
 	give_back(&e);
 	e.bytes = 64;
@@ -337,6 +337,7 @@ static void slots_shown_by_a_read_are_not_notified(void **state)
 	put(&e, 1);
 	poll_end(&e, 1 * US, 0);
 	e.bytes = 512;
+	e.look.coalescing.is_sparse = false;
 	assert_int_equal(put_one(&e, RUNG), 0);
 	post(&e);
 	e.bytes = 256 << 10;
@@ -389,6 +390,88 @@ static void where_looks_take_long_many_are_told_of_together(void **state)
 	assert_true(weir_slot_poll_prefers_notify(&e.look));
 	weir_slot_poll_woken(&e.look);
 	assert_false(weir_slot_poll_prefers_notify(&e.look));
+}
+
+/* The peer's slots come one by one, each while three reads are under way. */
+static void read_thin_traffic(struct slot_poll_end *e, unsigned int slots)
+{
+	while (slots--) {
+		poll_end(e, 2 * US, 0);
+		poll_end(e, 2 * US, 0);
+		poll_end(e, 2 * US, 1);
+	}
+}
+
+static void thin_traffic_is_notified_and_dense_traffic_is_read(void **state)
+{
+	struct slot_poll_end e;
+	unsigned int i;
+
+	(void)state;
+	end_init(&e, 512);
+	assert_false(weir_slot_poll_prefers_notify(&e.look)); /* how long reads take is unknown */
+	read_thin_traffic(&e, 20);
+	assert_true(weir_slot_poll_prefers_notify(&e.look));
+	for (i = 0; i < 20; i++)
+		poll_end(&e, 2 * US, 8);
+	assert_false(weir_slot_poll_prefers_notify(&e.look));
+	poll_end(&e, 2 * US, 0); /* one read that finds nothing changes nothing */
+	assert_false(weir_slot_poll_prefers_notify(&e.look));
+	read_thin_traffic(&e, 20);
+	assert_true(weir_slot_poll_prefers_notify(&e.look));
+	weir_slot_poll_woken(&e.look);
+	assert_false(weir_slot_poll_prefers_notify(&e.look));
+}
+
+/* Read on until the end prefers notifications. Return: the reads that found nothing. */
+static unsigned int reads_before_request(struct slot_poll_end *e)
+{
+	unsigned int count = 0;
+
+	for (; !weir_slot_poll_prefers_notify(&e->look); count++) {
+		assert_in_range(count, 0, 100);
+		poll_end(e, 2 * US, 0);
+	}
+	return count;
+}
+
+static void requests_in_vain_become_rare(void **state)
+{
+	static const unsigned int pauses[] = { 1, 3, 7, 15, 31, 63, 63 };
+	struct slot_poll_end e;
+	unsigned int i;
+
+	(void)state;
+	end_init(&e, 512);
+	read_thin_traffic(&e, 20);
+	for (i = 0; i < sizeof(pauses) / sizeof(*pauses); i++) {
+		weir_slot_poll_requested(&e.look, WEIR_SLOT_POLL_NEWS);
+		assert_int_equal(reads_before_request(&e), pauses[i]);
+		weir_slot_poll_woken(&e.look);
+		poll_end(&e, 2 * US, 1);
+	}
+	weir_slot_poll_requested(&e.look, WEIR_SLOT_POLL_ROOM); /* no notification can come of it */
+	assert_int_equal(reads_before_request(&e), 0);
+	weir_slot_poll_requested(&e.look, WEIR_SLOT_POLL_NEWS);
+	weir_slot_poll_was_notified(&e.look);
+	weir_slot_poll_requested(&e.look, WEIR_SLOT_POLL_NEWS);
+	assert_int_equal(reads_before_request(&e), 0);
+}
+
+/* A sender that reads after each slot knows from that how the slots come. */
+static void slots_shown_one_by_one_are_notified_one_by_one(void **state)
+{
+	struct slot_poll_end e;
+
+	(void)state;
+	end_init(&e, 512);
+	put(&e, 1);
+	poll_end(&e, 1 * US, 0);
+	assert_int_equal(put_one(&e, RUNG), 1);
+	end_init(&e, 512);
+	put(&e, 32);
+	poll_end(&e, 1 * US, 0);
+	assert_int_equal(put_one(&e, RUNG), 0);
 }
 
 /* Nobody has polled since the read was posted. */
@@ -499,6 +582,9 @@ int main(void)
 		cmocka_unit_test(slots_shown_by_a_read_are_not_notified),
 		cmocka_unit_test(slots_notified_during_a_read_are_not_shown),
 		cmocka_unit_test(where_looks_take_long_many_are_told_of_together),
+		cmocka_unit_test(thin_traffic_is_notified_and_dense_traffic_is_read),
+		cmocka_unit_test(requests_in_vain_become_rare),
+		cmocka_unit_test(slots_shown_one_by_one_are_notified_one_by_one),
 		cmocka_unit_test(an_immediate_read_counts_without_a_waiter),
 		cmocka_unit_test(how_long_looks_take_is_learnt_from_those_that_are_waited_for),
 		cmocka_unit_test(a_sender_without_slots_does_not_back_off),

@@ -381,6 +381,7 @@ static void checksums_are_even_and_not_zero(void **state)
 	assert_int_equal(weir_page_sum(0), 2);
 	assert_int_equal(weir_page_sum(1), 2);
 	assert_int_equal(weir_page_sum(0xffffffff), 0xfffffffe);
+	assert_int_equal(weir_page_sum(1ull << 63 | 5), 4);
 	assert_true(weir_page_sum_is_zeroes(WEIR_SUM_NOTHING));
 	assert_false(weir_page_sum_is_zeroes(WEIR_SUM_UNKNOWN) || weir_page_sum_is_zeroes(2));
 	assert_true(weir_page_sum_fits(8, 8) && weir_page_sum_fits(WEIR_SUM_UNKNOWN, 8));

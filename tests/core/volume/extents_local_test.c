@@ -180,13 +180,13 @@ static void an_extent_on_disk_returns_with_a_donor(void **state)
 	assert_int_equal(weir_extents_writable(&s.v, 0), 0);
 	weir_extents_trim(&s.v);
 	for (;;) {
-		weir_extents_resync_next(&s.v, &step);
+		weir_extents_resync_next(&s.v, 0, &step);
 		if (step.what == WEIR_EXTENTS_COPY_NOTHING)
 			break;
 		assert_true(step.what == WEIR_EXTENTS_COPY_READ_LOCAL ||
 			    step.what == WEIR_EXTENTS_COPY_WRITE);
 		filled += step.what == WEIR_EXTENTS_COPY_WRITE ? step.pages : 0;
-		weir_extents_resync_done(&s.v, true);
+		weir_extents_resync_done(&s.v, 0, true);
 	}
 	assert_int_equal(filled, PAGES);
 	assert_int_equal(weir_extents_census(&s.v).local, 0);
@@ -206,10 +206,10 @@ static void a_page_that_the_disk_cannot_read_is_lost(void **state)
 	keep_all(&s);
 	lose(&s, 0);
 	lend(&s, 1);
-	weir_extents_resync_next(&s.v, &step);
+	weir_extents_resync_next(&s.v, 0, &step);
 	assert_int_equal(step.what, WEIR_EXTENTS_COPY_READ_LOCAL);
-	weir_extents_resync_done(&s.v, false);
-	weir_extents_resync_next(&s.v, &step);
+	weir_extents_resync_done(&s.v, 0, false);
+	weir_extents_resync_next(&s.v, 0, &step);
 	assert_int_equal(step.what, WEIR_EXTENTS_COPY_NOTHING);
 	assert_int_equal(weir_extents_census(&s.v).lost, 1);
 	assert_true(weir_extents_local_has(&s.v, 0, 64, 36));

@@ -340,9 +340,9 @@ static void memory_does_not_move_while_a_copy_of_it_is_under_way(void **state)
 		write_all(&s, i, sums, i ? 0 : 2);
 	reclaim(&s);
 	ask(&s);
-	weir_extents_resync_next(&s.v, &step);
+	weir_extents_resync_next(&s.v, 0, &step);
 	assert_int_equal(step.what, WEIR_EXTENTS_COPY_READ);
-	weir_extents_resync_done(&s.v, false); /* it will be read again */
+	weir_extents_resync_done(&s.v, 0, false); /* it will be read again */
 	weir_extents_discard(&s.v, 0, 0, PAGES, false);
 	assert_int_not_equal(weir_extents_provide(&s.v, 3, &from), 0);
 }
@@ -362,9 +362,9 @@ static uint8_t begin_copy(struct extents_placement_fixture *s, uint8_t donors)
 	ask(s);
 	while (s->extents[0].replica[slot].state != WEIR_REPLICA_FILLING)
 		slot++;
-	weir_extents_resync_next(&s->v, &step);
+	weir_extents_resync_next(&s->v, 0, &step);
 	assert_int_equal(step.what, WEIR_EXTENTS_COPY_READ);
-	weir_extents_resync_done(&s->v, true);
+	weir_extents_resync_done(&s->v, 0, true);
 	return slot;
 }
 
@@ -376,9 +376,9 @@ static void a_chunk_not_copied_is_not_believed(void **state)
 
 	(void)state;
 	slot = begin_copy(&s, 2);
-	weir_extents_resync_next(&s.v, &step);
+	weir_extents_resync_next(&s.v, 0, &step);
 	assert_int_equal(step.what, WEIR_EXTENTS_COPY_WRITE);
-	weir_extents_resync_done(&s.v, false);
+	weir_extents_resync_done(&s.v, 0, false);
 	assert_int_equal(s.extents[0].replica[slot].state, WEIR_REPLICA_STALE);
 }
 
@@ -392,14 +392,14 @@ static void a_copy_to_lost_memory_restarts_in_other_memory(void **state)
 	(void)state;
 	slot = begin_copy(&s, 3);
 	assert_int_equal(weir_extents_write(&s.v, &write, 0, 0, PAGES, others), 0);
-	weir_extents_resync_next(&s.v, &step);
+	weir_extents_resync_next(&s.v, 0, &step);
 	assert_int_equal(step.what, WEIR_EXTENTS_COPY_WAIT);
 	weir_extents_donor_lost(&s.v, s.extents[0].replica[slot].donor);
 	assert_int_equal(weir_extents_write_end(&s.v, &write, (uint8_t)(1u << slot)), 0);
 	reclaim(&s);
 	ask(&s);
 	assert_int_equal(s.extents[0].replica[slot].state, WEIR_REPLICA_FILLING);
-	weir_extents_resync_next(&s.v, &step);
+	weir_extents_resync_next(&s.v, 0, &step);
 	assert_true(step.what == WEIR_EXTENTS_COPY_READ && step.extent == 0 && step.page == 0);
 }
 
@@ -480,8 +480,8 @@ static void an_unwritten_replica_is_dropped_unless_last(void **state)
 	(void)state;
 	begin(&s, 2, 2);
 	write_all(&s, 0, sums, 0);
-	assert_true(weir_extents_distrust(&s.v, 0, 1));
-	assert_false(weir_extents_distrust(&s.v, 0, 0));
+	assert_true(weir_extents_distrust(&s.v, 0, 1, 0, 1));
+	assert_false(weir_extents_distrust(&s.v, 0, 0, 0, 1));
 	assert_int_equal(weir_extents_writable(&s.v, 0), 1);
 }
 

@@ -135,7 +135,7 @@ static void a_filling_replica_is_no_witness(void **state)
 
 static uint8_t copy_next(struct volume_fixture *s, struct weir_extents_copy_step *step)
 {
-	weir_extents_resync_next(&s->v, step);
+	weir_extents_resync_next(&s->v, 0, step);
 	return step->what;
 }
 
@@ -153,10 +153,10 @@ static void a_copy_waits_for_older_writes_and_skips_overtaken_pages(void **state
 	assert_int_equal(weir_extents_write_end(&s.v, &old, 0), 0);
 	assert_int_equal(copy_next(&s, &step), WEIR_EXTENTS_COPY_READ);
 	assert_true(step.slot == 1 && step.page == 0 && step.pages == 10);
-	weir_extents_resync_done(&s.v, true);
+	weir_extents_resync_done(&s.v, 0, true);
 	assert_int_equal(copy_next(&s, &step), WEIR_EXTENTS_COPY_WRITE);
 	assert_true(step.slot == 0 && step.page == 2 && step.pages == 8 && step.offset == 2);
-	weir_extents_resync_done(&s.v, true);
+	weir_extents_resync_done(&s.v, 0, true);
 	assert_int_equal(copy_next(&s, &step), WEIR_EXTENTS_COPY_WAIT);
 	assert_int_equal(s.extents[0].replica[0].state, WEIR_REPLICA_FILLING);
 	assert_int_equal(weir_extents_write_end(&s.v, &overtaking, 0), 0);
@@ -179,7 +179,7 @@ static void an_aborted_copy_leaves_its_writes_to_the_next(void **state)
 	assert_int_equal(copy_next(&s, &step), WEIR_EXTENTS_COPY_WAIT);
 	assert_int_equal(weir_extents_write_end(&s.v, &old, 0), 0);
 	assert_int_equal(copy_next(&s, &step), WEIR_EXTENTS_COPY_READ);
-	assert_int_equal(s.v.copy.target, 1);
+	assert_int_equal(s.v.copy[0].target, 1);
 }
 
 static void a_donor_that_is_being_mended_is_read_last(void **state)
@@ -228,7 +228,8 @@ static void values_out_of_range_are_refused(void **state)
 	assert_int_equal(weir_extents_init(&v, &extent, 1, 0, 1, 1), -EINVAL);
 	assert_int_equal(weir_extents_init(&v, &extent, 1, 1, WEIR_EXTENTS_DONORS_MAX + 1, 1),
 			 -EINVAL);
-	assert_int_equal(weir_extents_init(&v, &extent, 1, 1, 8, 5), -EINVAL);
+	assert_int_equal(weir_extents_init(&v, &extent, 1, 1, 16, WEIR_EXTENTS_WIDTH_MAX + 1),
+			 -EINVAL);
 	assert_int_equal(weir_extents_init(&v, &extent, 1, 1, 1, 2), -EINVAL);
 }
 static void write_each(struct volume_fixture *s)
@@ -249,9 +250,9 @@ static void place_and_copy(struct volume_fixture *s)
 
 	while (!weir_extents_next_placement(&s->v, &place))
 		assert_int_equal(weir_extents_granted(&s->v, &place), 0);
-	for (weir_extents_resync_next(&s->v, &step); step.what;
-	     weir_extents_resync_next(&s->v, &step))
-		weir_extents_resync_done(&s->v, true);
+	for (weir_extents_resync_next(&s->v, 0, &step); step.what;
+	     weir_extents_resync_next(&s->v, 0, &step))
+		weir_extents_resync_done(&s->v, 0, true);
 }
 
 static uint32_t reclaim(struct volume_fixture *s)
@@ -382,7 +383,7 @@ static void expect_step(struct weir_extents *v, uint8_t what, uint32_t extent, u
 {
 	struct weir_extents_copy_step step;
 
-	weir_extents_resync_next(v, &step);
+	weir_extents_resync_next(v, 0, &step);
 	assert_int_equal(step.what, what);
 	assert_int_equal(step.extent, extent);
 	assert_int_equal(step.slot, slot);
@@ -397,12 +398,12 @@ static void a_copy_from_another_source_begins_again(void **state)
 	(void)state;
 	begin_mapped(&s);
 	expect_step(&s.v, WEIR_EXTENTS_COPY_READ, 0, 1, 0);
-	weir_extents_resync_done(&s.v, true);
+	weir_extents_resync_done(&s.v, 0, true);
 	expect_step(&s.v, WEIR_EXTENTS_COPY_WRITE, 0, 0, 0);
-	weir_extents_resync_done(&s.v, true);
+	weir_extents_resync_done(&s.v, 0, true);
 	expect_step(&s.v, WEIR_EXTENTS_COPY_READ, 0, 1, WEIR_EXTENTS_CHUNK_PAGES);
 	weir_extents_leave(&s.v, 0, 1);
-	weir_extents_resync_done(&s.v, false);
+	weir_extents_resync_done(&s.v, 0, false);
 	weir_extents_found(&s.v, 0);
 	weir_extents_trust(&s.v, 0, 2);
 	expect_step(&s.v, WEIR_EXTENTS_COPY_READ, 0, 2, 0);
@@ -415,9 +416,9 @@ static void copy_all(struct weir_extents *v, uint32_t extent, uint8_t target)
 
 	for (uint32_t page = 0; page < v->pages; page += WEIR_EXTENTS_CHUNK_PAGES) {
 		expect_step(v, WEIR_EXTENTS_COPY_READ, extent, source, page);
-		weir_extents_resync_done(v, true);
+		weir_extents_resync_done(v, 0, true);
 		expect_step(v, WEIR_EXTENTS_COPY_WRITE, extent, target, page);
-		weir_extents_resync_done(v, true);
+		weir_extents_resync_done(v, 0, true);
 	}
 }
 

@@ -55,7 +55,8 @@ struct task {
 	uint32_t extent, page, pages;
 	uint64_t value[WEIR_EXTENTS_CHUNK_PAGES];
 	uint32_t sums[WEIR_EXTENTS_CHUNK_PAGES];
-	uint8_t slot, tried, failed;
+	struct weir_page_seal seals[WEIR_EXTENTS_CHUNK_PAGES];
+	uint8_t slot, tried, failed, number;
 	uint32_t ops;
 	uint64_t begun;
 };
@@ -76,7 +77,7 @@ struct counts {
 };
 
 struct extents_world {
-	uint64_t random, clock, values;
+	uint64_t random, clock, values, nonces;
 	struct weir_extents v;
 	struct weir_extent extents[EXTENTS];
 	struct memory *memory[EXTENTS][WEIR_EXTENTS_SLOTS_MAX];
@@ -84,10 +85,11 @@ struct extents_world {
 	struct task task[12];
 	struct truth page[EXTENTS][PAGES];
 	uint32_t sum[EXTENTS][PAGES];
+	struct weir_page_seal seal[EXTENTS][PAGES];
 	uint64_t local[EXTENTS][PAGES / 64 + 1], disk[EXTENTS][PAGES];
-	bool is_copying, is_calm, rots;
-	uint32_t fails_one_in, copies_one_in, writes_one_in, slow_donors;
-	uint64_t chunk[WEIR_EXTENTS_CHUNK_PAGES];
+	bool is_copying[WEIR_EXTENTS_COPIES_MAX], is_calm, rots, is_sealed;
+	uint32_t fails_one_in, copies, copies_one_in, writes_one_in, slow_donors;
+	uint64_t chunk[WEIR_EXTENTS_COPIES_MAX][WEIR_EXTENTS_CHUNK_PAGES];
 	struct counts counts;
 };
 
@@ -154,6 +156,35 @@ static uint32_t sum_of(uint64_t value)
 	return (uint32_t)((value ^ value >> 32) * 2 + 2);
 }
 
+/* The content is the tag: no other content decrypts with the seal. */
+static void seal(struct extents_world *w, struct task *task)
+{
+	uint64_t nonce = weir_page_seal_nonces(&w->v, task->pages);
+
+	assert_true(nonce > w->nonces);
+	w->nonces = nonce + task->pages - 1;
+	for (uint32_t i = 0; i < task->pages; i++) {
+		task->sums[i] = weir_page_seal_sum(nonce + i);
+		task->seals[i] = (struct weir_page_seal){ .nonce = nonce + i };
+		memcpy(task->seals[i].tag, &task->value[i], sizeof(task->value[i]));
+	}
+}
+
+static bool page_is_right(const struct extents_world *w, const struct task *task, uint32_t i)
+{
+	if (!w->is_sealed)
+		return task->sums[i] == sum_of(task->value[i]);
+	return !memcmp(task->seals[i].tag, &task->value[i], sizeof(task->value[i]));
+}
+
+/* Expected contents for a read pushed now. */
+static void expect(const struct extents_world *w, struct task *task)
+{
+	weir_extents_expect(&w->v, task->extent, task->page, task->pages, task->sums);
+	if (w->is_sealed)
+		weir_page_seal_expect(&w->v, task->extent, task->page, task->pages, task->seals);
+}
+
 /* Find memory for a write, perhaps another extent's. Return: whether there is some. */
 static bool provide(struct extents_world *w, uint32_t extent)
 {
@@ -182,10 +213,14 @@ static void begin_write(struct extents_world *w)
 		task->value[i] = ++w->values;
 		task->sums[i] = sum_of(task->value[i]);
 	}
+	if (w->is_sealed)
+		seal(w, task);
 	if (!may_write(w, task) || !provide(w, task->extent) ||
 	    weir_extents_write(&w->v, &task->write, task->extent, task->page, task->pages,
 			       task->sums))
 		return;
+	if (w->is_sealed)
+		weir_page_seal_written(&w->v, &task->write, task->seals);
 	task->kind = A_WRITE;
 	task->ops = 0;
 	task->failed = 0;
@@ -271,16 +306,16 @@ static void end_reading(struct extents_world *w, struct task *task)
 	task->kind = NO_TASK;
 }
 
-static bool is_as_expected(struct task *task);
+static bool is_as_expected(const struct extents_world *w, struct task *task);
 
 /* The disk returns the last content written. Return: whether it has these pages. */
 static bool read_disk(struct extents_world *w, struct task *task)
 {
 	if (!weir_extents_local_has(&w->v, task->extent, task->page, task->pages))
 		return false;
-	weir_extents_expect(&w->v, task->extent, task->page, task->pages, task->sums);
+	expect(w, task);
 	memcpy(task->value, &w->disk[task->extent][task->page], task->pages * sizeof(*task->value));
-	assert_true(is_as_expected(task));
+	assert_true(is_as_expected(w, task));
 	return true;
 }
 
@@ -299,7 +334,7 @@ static void try_read(struct extents_world *w, struct task *task)
 		w->counts.errors++;
 		task->kind = NO_TASK;
 	} else {
-		weir_extents_expect(&w->v, task->extent, task->page, task->pages, task->sums);
+		expect(w, task);
 		push(w, task, task->slot, false, task->page, task->pages, NULL);
 	}
 }
@@ -330,6 +365,8 @@ static void check_page(struct extents_world *w, const struct task *task, uint32_
 
 	if (task->sums[i] == WEIR_SUM_UNKNOWN && (task->value[i] & ROTTEN))
 		return; /* its last write failed: the content is unknown */
+	if (w->is_sealed && task->sums[i] == WEIR_SUM_UNKNOWN && !page_is_right(w, task, i))
+		return; /* the reader gets an error */
 	if (page->changed >= task->begun && !page->is_being_written && !page->nr_maybe)
 		return; /* a write began and ended meanwhile: old and new content are both right */
 	for (uint32_t j = 0; j < page->nr_maybe; j++)
@@ -345,13 +382,12 @@ static void check_page(struct extents_world *w, const struct task *task, uint32_
 }
 
 /* Check as the host does. Return: whether all pages are as expected. */
-static bool is_as_expected(struct task *task)
+static bool is_as_expected(const struct extents_world *w, struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
 		if (task->sums[i] == WEIR_SUM_NOTHING)
 			task->value[i] = 0;
-		else if (task->sums[i] != WEIR_SUM_UNKNOWN &&
-			 task->sums[i] != sum_of(task->value[i]))
+		else if (task->sums[i] != WEIR_SUM_UNKNOWN && !page_is_right(w, task, i))
 			return false;
 	}
 	return true;
@@ -359,12 +395,13 @@ static bool is_as_expected(struct task *task)
 
 static void end_read(struct extents_world *w, struct task *task)
 {
-	bool is_wrong = !task->failed && !is_as_expected(task);
+	bool is_wrong = !task->failed && !is_as_expected(w, task);
 
 	weir_extents_read_end(&w->v, task->extent, task->slot);
 	assert_true(!is_wrong || w->rots || is_disturbed(w, task));
 	if (is_wrong)
-		w->counts.mistrusted += weir_extents_distrust(&w->v, task->extent, task->slot);
+		w->counts.mistrusted += weir_extents_distrust(&w->v, task->extent, task->slot,
+							      task->page, task->pages);
 	if (!task->failed && !is_wrong) {
 		end_reading(w, task);
 		return;
@@ -387,13 +424,15 @@ static void rot(struct extents_world *w)
 	w->counts.rotten++;
 }
 
-static void fill_from_disk(struct extents_world *w, const struct weir_extents_copy_step *step)
+static void fill_from_disk(struct extents_world *w, uint8_t number,
+			   const struct weir_extents_copy_step *step)
 {
 	bool fails = !w->is_calm && !random_below(w, 20);
 
-	memcpy(w->chunk, &w->disk[step->extent][step->page], step->pages * sizeof(*w->chunk));
+	memcpy(w->chunk[number], &w->disk[step->extent][step->page],
+	       step->pages * sizeof(*w->chunk[number]));
 	w->counts.local_fills += !fails;
-	weir_extents_resync_done(&w->v, !fails);
+	weir_extents_resync_done(&w->v, number, !fails);
 }
 
 /* Read what the disk should have next. */
@@ -412,14 +451,14 @@ static void keep(struct extents_world *w)
 			       .page = step.page,
 			       .pages = step.pages,
 			       .slot = step.slot };
-	weir_extents_expect(&w->v, step.extent, step.page, step.pages, task->sums);
+	expect(w, task);
 	push(w, task, step.slot, false, step.page, step.pages, NULL);
 }
 
 /* Write to the disk, if the content is as expected. */
 static void end_keeping(struct extents_world *w, struct task *task)
 {
-	bool is_right = !task->failed && is_as_expected(task);
+	bool is_right = !task->failed && is_as_expected(w, task);
 
 	weir_extents_read_end(&w->v, task->extent, task->slot);
 	if (is_right) {
@@ -452,34 +491,36 @@ static void work_disk(struct extents_world *w)
 
 static void copy(struct extents_world *w)
 {
-	struct task *task = w->is_copying ? NULL : unused_task(w);
+	uint8_t number = (uint8_t)random_below(w, w->copies);
+	struct task *task = w->is_copying[number] ? NULL : unused_task(w);
 	struct weir_extents_copy_step step;
 
 	if (!task || random_below(w, w->copies_one_in))
 		return;
-	weir_extents_resync_next(&w->v, &step);
+	weir_extents_resync_next(&w->v, number, &step);
 	if (step.what == WEIR_EXTENTS_COPY_READ_LOCAL)
-		fill_from_disk(w, &step);
+		fill_from_disk(w, number, &step);
 	if (step.what != WEIR_EXTENTS_COPY_READ && step.what != WEIR_EXTENTS_COPY_WRITE)
 		return;
 	*task = (struct task){ .kind = A_COPY,
 			       .extent = step.extent,
 			       .page = step.page,
 			       .pages = step.pages,
-			       .slot = step.slot };
-	w->is_copying = true;
-	w->counts.overtaken += w->v.copy.overtaken != 0;
+			       .slot = step.slot,
+			       .number = number };
+	w->is_copying[number] = true;
+	w->counts.overtaken += w->v.copy[number].overtaken != 0;
 	push(w, task, step.slot, step.what == WEIR_EXTENTS_COPY_WRITE, step.page, step.pages,
-	     w->chunk + step.offset);
+	     w->chunk[number] + step.offset);
 }
 
 static void end_copy(struct extents_world *w, struct task *task, const struct world_op *op)
 {
 	if (!op->is_write && !task->failed)
-		memcpy(w->chunk, op->value, op->pages * sizeof(*op->value));
+		memcpy(w->chunk[task->number], op->value, op->pages * sizeof(*op->value));
 	w->counts.filled += op->is_write && !task->failed;
-	weir_extents_resync_done(&w->v, !task->failed);
-	w->is_copying = false;
+	weir_extents_resync_done(&w->v, task->number, !task->failed);
+	w->is_copying[task->number] = false;
 	task->kind = NO_TASK;
 }
 
@@ -773,8 +814,8 @@ static void end_world(struct extents_world *w)
 }
 
 /*
- * One world in three corrupts bytes, half have a disk; the number of replicas changes every
- * few.
+ * One world in three corrupts bytes, half have a disk, half are encrypted; the number of replicas
+ * changes every few.
  */
 static struct extents_world *new_world(uint64_t seed)
 {
@@ -785,11 +826,14 @@ static struct extents_world *new_world(uint64_t seed)
 	w->random = seed * 0x9e3779b97f4a7c15ull;
 	w->fails_one_in = seed & 1 ? 60 : 20;
 	w->copies_one_in = seed & 2 ? 1 : 4;
+	w->copies = seed & 8 ? 1 : WEIR_EXTENTS_COPIES_MAX; /* with a disk, as the kernel does */
 	w->writes_one_in = (seed & 8) && (seed & 48) ? 20 : 1;
 	w->slow_donors = seed >> 2 & 3;
 	w->rots = seed % 3 == 0;
+	w->is_sealed = seed >> 1 & 1;
 	for (uint32_t i = 0; i < EXTENTS; i++) {
 		w->extents[i].sum = w->sum[i];
+		w->extents[i].seal = w->is_sealed ? w->seal[i] : NULL;
 		w->extents[i].local = seed & 8 ? w->local[i] : NULL;
 	}
 	assert_int_equal(weir_extents_init(&w->v, w->extents, EXTENTS, PAGES, DONORS,

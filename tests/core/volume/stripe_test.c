@@ -19,6 +19,7 @@ static void walk(const struct weir_stripe *s, uint64_t pages)
 		assert_true(at.pages && at.extent < extents);
 		assert_true(at.page + at.pages <= s->extent);
 		assert_int_equal(at.pages, s->unit);
+		assert_int_equal(weir_stripe_page(s, at.extent, at.page), page);
 		assert_true(s->width == 1 || at.extent != last);
 		for (uint32_t i = 0; i < at.pages; i++)
 			assert_int_equal(used[(uint64_t)at.extent * s->extent + at.page + i]++, 0);

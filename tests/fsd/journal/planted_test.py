@@ -15,7 +15,7 @@ from tests.support import planted  # noqa: E402
 
 SERVICE, LOG, FILE = "fsd/journal/service.c", "fsd/journal/log.c", "fsd/data/file.c"
 CHECKPOINT, TRANSFER = "fsd/journal/checkpoint.c", "fsd/data/transfer.c"
-CALLS = "fsd/journal/calls.c"
+CALLS, RECOVER = "fsd/journal/calls.c", "fsd/journal/recover.c"
 
 # (what is wrong, the file, the line, the line with the mistake)
 BUGS = [
@@ -32,11 +32,11 @@ BUGS = [
      "layout->checkpoint[generation % 2];", "layout->checkpoint[0];"),
     ("a call that is repeated runs again", SERVICE,
      "call = fsd_calls_find(mount, in->number);", "call = NULL;"),
-    ("a checkpoint forgets replies", SERVICE,
+    ("a checkpoint forgets replies", RECOVER,
      "int rc = fsd_calls_save(&s->calls, &state);",
      "struct fsd_calls none = { 0 };\n\tint rc = (fsd_calls_init(&none), "
      "fsd_calls_save(s->generation ? &none : &s->calls, &state));"),
-    ("a replay moves bytes", SERVICE, "if (s->replays)\n\t\treturn;",
+    ("a replay moves bytes", RECOVER, "if (s->replays)\n\t\treturn;",
      "if (s->replays && piece->kind == FSD_DATA_ZERO) { static struct fsd_call c; c.to = NULL; "
      "uint8_t z[4096] = { 0 }; s->host.disk.write(s->host.disk.arg, "
      "(piece->volume + s->layout.data) / 4096 * 4096, z, 4096); } if (s->replays) return;"),
@@ -47,7 +47,7 @@ BUGS = [
      "to = (end + FS_BLOCK - 1) / FS_BLOCK * FS_BLOCK;", "to = end;"),
     ("a file grows over old bytes", FILE,
      "zero(fsd, inode, inode->size, size < end ? size : end);", ";"),
-    ("a reply says more than the volume has", SERVICE, "at.volume += s->layout.data;",
+    ("a reply says more than the volume has", RECOVER, "at.volume += s->layout.data;",
      "at.volume += s->layout.data + FS_BLOCK * (call && call->number % 64 == 63);"),
     ("a call repeated while its bytes move is not answered first", SERVICE,
      "if (is_due(s, &in))\n\t\trc = fsd_service_commit(s);", ""),
@@ -68,7 +68,7 @@ BUGS = [
     ("a log of another version is repeated", LOG,
      "if (!rc && head.version != FSD_LOG_VERSION)", "if (0)"),
     ("an orderly end leaves the log", SERVICE,
-     "return rc || !s->log.end ? rc : checkpoint(s);", "return rc;"),
+     "return rc || !s->log.end ? rc : fsd_service_checkpoint(s);", "return rc;"),
     ("the end of a mount is answered before the log has it", SERVICE,
      "if (rc >= 0)\n\t\trc = fsd_service_commit(s);\n\tif (rc >= 0)\n\t\trefuse(",
      "if (rc >= 0)\n\t\trefuse("),

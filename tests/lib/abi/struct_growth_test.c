@@ -17,16 +17,16 @@
 			       sizeof(struct type),                                        \
 		       #type " has padding at its end")
 
-ENDS_WITH(weir_session_options, encryption);
-ENDS_WITH(weir_session_tuning, window_policy);
-ENDS_WITH(weir_session_info, encryption);
+ENDS_WITH(weir_session_options, donor_identity);
+ENDS_WITH(weir_session_tuning, weight);
+ENDS_WITH(weir_session_info, down_status);
 ENDS_WITH(weir_donor_state, regions);
 ENDS_WITH(weir_region_entry, flags);
-ENDS_WITH(weir_donor_options, encryption);
+ENDS_WITH(weir_donor_options, identity);
 ENDS_WITH(weir_donor_info, limit_bytes);
-ENDS_WITH(weir_exchange_options, encryption);
+ENDS_WITH(weir_exchange_options, peer_identity);
 ENDS_WITH(weir_exchange_info, sleeps);
-ENDS_WITH(weir_mux_options, encryption);
+ENDS_WITH(weir_mux_options, peer_identity);
 ENDS_WITH(weir_mux_class, pass_bytes_max);
 ENDS_WITH(weir_mux_conn_options, ring_bytes);
 ENDS_WITH(weir_mux_info, ahead_bytes_max);

@@ -192,7 +192,9 @@ static struct weir_session_info write_many(struct weir_session *session, struct 
 static struct weir_session *session_without_thread(enum weir_mr mr)
 {
 	const struct weir_session_options options = {
-		.no_thread = true, TUNING(.mr = mr, .mr_dyn_bytes = mr == WEIR_MR_AUTO ? MIB : 0)
+		.timeout_ns = 60 * SECOND_NS, /* for thousands of writes at once on a bad network */
+		.no_thread = true,
+		TUNING(.mr = mr, .mr_dyn_bytes = mr == WEIR_MR_AUTO ? MIB : 0)
 	};
 
 	return session_to(&group_donor, &options);

@@ -25,6 +25,7 @@ SAYS = {
                 "the other client reads 'chalk', and may not write"],
     'event_loop': ['answer: FIRST', 'answer: SECOND'],
     'exchange': ['10000 messages, their sum is 49995000'],
+    'sealed': ['success: dear diary', 'the donor has other bytes', 'block 0 of the sealed region'],
     'volume': ['success: over many weirs', '4 of 4 pieces have all copies'],
     'group': ['3 members, 3000 sums each, 0 wrong'],
     'window_policy': ['the policy heard of 20', 'were in flight of the 64 allowed'],

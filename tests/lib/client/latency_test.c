@@ -37,9 +37,8 @@ static struct latency_fixture *open_all(unsigned int channels)
 	s->session = session_to(&s->donor, &options);
 	assert_int_equal(weir_region_create(s->session, NULL, THREADS * BYTES, 0, &s->region, NULL),
 			 0);
-	assert_int_equal(weir_memory_register(s->session, s->bytes, sizeof(s->bytes), &s->memory,
-					      NULL),
-			 0);
+	assert_int_equal(
+		weir_memory_register(s->session, s->bytes, sizeof(s->bytes), &s->memory, NULL), 0);
 	return s;
 }
 
@@ -115,7 +114,7 @@ static void *write_batches(void *arg)
 						       .iovcnt = 1,
 						       .completion = { .queue = queue } };
 	for (i = 0; i < REQUESTS / BATCH; i++) {
-		__atomic_store_n(&s->session->lanes.paused, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->session->lanes.loans.paused, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&s->session->nic->crowd, CROWD, __ATOMIC_RELAXED);
 		assert_int_equal(weir_transfer_async(transfers, BATCH, NULL), 0);
 		for (k = 0; k < BATCH; k += (unsigned int)got) {
@@ -136,6 +135,9 @@ static void threads_and_their_lanes_are_timed(void **state)
 	unsigned int i;
 
 	(void)state;
+	weir_session_lock(s->session);
+	s->session->lanes.loans.since_ns = s->session->lanes.loans.engine_rate = 1;
+	weir_session_unlock(s->session);
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, write_batches, s), 0);
 	for (i = 0; i < THREADS; i++)

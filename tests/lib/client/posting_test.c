@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
+#include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 #include "tests/support/libweir_fixture.h"
 
@@ -23,12 +25,13 @@
 #define THREADS 4
 #define ROUNDS 150
 #define WAIT_MS 60000
+#define LOCK_NS 5000000000ull
 #define FAILURES 3 /* as many as a request's retries */
 #define CROWD 1000000 /* more chains than this test posts */
 
 typedef int post_fn(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
-/* What the device does with the next row; atomic. */
+/* The way in which the device treats the next row; atomic. */
 static struct {
 	post_fn *real;
 	bool holds, refuses;
@@ -105,7 +108,7 @@ struct posting_fixture {
 /* The threads of a crowd, which have no lanes. */
 static void be_crowded(struct posting_fixture *s)
 {
-	__atomic_store_n(&s->session->lanes.paused, CROWD, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->session->lanes.loans.paused, CROWD, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->session->nic->crowd, CROWD, __ATOMIC_RELAXED);
 }
 
@@ -258,6 +261,53 @@ static void other_threads_use_another_channel(void **state)
 	expect_row(s, 1, 'b');
 	assert_int_equal(weir_session_info(s->session, &info, sizeof(info)), 0);
 	assert_true(info.unlocked >= 2);
+	close_all(s);
+}
+
+/* A round of the session's thread, which holds the lock while a row comes. */
+static void *poll_once(void *arg)
+{
+	struct posting_fixture *s = arg;
+	struct weir_nic *nic = s->session->nic;
+
+	weir_session_lock(s->session);
+	sem_post(&device.held);
+	while (!weir_inbox_may_have(&nic->combine.inbox))
+		sched_yield();
+	weir_combine_drain_inbox(nic);
+	weir_pump_poll(s->session, weir_now_ns());
+	weir_dispatch(s->session);
+	return NULL;
+}
+
+/* Others may hold the lock, but not for long. */
+static bool is_lock_free(struct weir_nic *nic)
+{
+	uint64_t until_ns = weir_now_ns() + LOCK_NS;
+
+	while (!weir_mutex_trylock(&nic->lock)) {
+		if (weir_now_ns() > until_ns)
+			return false;
+		sched_yield();
+	}
+	weir_mutex_unlock(&nic->lock);
+	return true;
+}
+
+static void a_thread_that_polls_posts_without_the_lock_too(void **state)
+{
+	struct posting_fixture *s = open_with(2);
+	pthread_t poller;
+
+	(void)state;
+	sem_init(&device.held, 0, 0);
+	assert_int_equal(pthread_create(&poller, NULL, poll_once, s), 0);
+	sem_wait(&device.held);
+	hold_up(s, false);
+	assert_true(is_lock_free(s->session->nic));
+	let_go(s);
+	pthread_join(poller, NULL);
+	expect_row(s, 0, 'a');
 	close_all(s);
 }
 
@@ -418,6 +468,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(other_threads_use_another_channel),
+		cmocka_unit_test(a_thread_that_polls_posts_without_the_lock_too),
 		cmocka_unit_test(an_overlapping_request_waits_for_the_post),
 		cmocka_unit_test(with_one_channel_requests_gather),
 		cmocka_unit_test(a_chain_refused_in_half_is_posted_elsewhere),

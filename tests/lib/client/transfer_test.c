@@ -514,18 +514,19 @@ static void flush_waits_for_all_before_it(void **in)
 	struct transfer_state *s = *in;
 	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
+	const int writes = fixture_rounds(64);
 	struct weir_pool *pool;
 	struct weir_iov iov;
 	int i;
 
 	assert_int_equal(weir_pool_create(s->session, MIB, 1, &pool, NULL), 0);
 	iov = (struct weir_iov){ weir_pool_get(pool), MIB, weir_pool_memory(pool) };
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < writes; i++)
 		assert_int_equal(weir_write_async(s->region, (unsigned int)i % 8 * MIB, &iov, 1,
 						  &completion, NULL),
 				 0);
 	assert_int_equal(weir_flush(s->session), 0);
-	tally_wait(&tally, 64);
+	tally_wait(&tally, writes);
 	assert_int_equal(tally.status, 0);
 	weir_pool_destroy(pool);
 }

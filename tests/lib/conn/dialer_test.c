@@ -139,7 +139,7 @@ static int reject_request(void *arg, struct weir_error *error)
 
 	(void)error;
 	if (take_request(arg, &request))
-		weir_listener_reject(request.id, -EDQUOT, "64 ends at most");
+		weir_listener_reject(request.id, WIRE_VERSION, -EDQUOT, "64 ends at most", NULL);
 	return 0;
 }
 

@@ -237,8 +237,12 @@ static void a_peer_that_has_proven_the_key_to_a_mux_writes_and_reads(void **stat
 }
 
 /* The mux sends the reason before the connection ends, and serves the next peer. */
-static void a_peer_that_proves_another_key_hears_the_mux_refuse_it(void **state)
+static void a_peer_that_makes_up_a_proof_hears_the_mux_refuse_it(void **state)
 {
+	union wire_handshake_message made_up = { 0 };
+	char message[WIRE_CONTROL_MESSAGE_BYTES];
+	union wire_handshake_message answer;
+	size_t length;
 	static const struct weir_key other = { .length = WEIR_KEY_MIN,
 					       .bytes = "another key....." };
 	const struct mux_ends_pair *pair = *state;
@@ -248,7 +252,12 @@ static void a_peer_that_proves_another_key_hears_the_mux_refuse_it(void **state)
 	stranger_connect(&raw, pair->a.address);
 	memcpy(raw.mux, mux_id, sizeof(raw.mux));
 	assert_int_equal(raw_prove(&raw, &other, 0, 0), -EKEYREJECTED);
-	assert_int_equal(raw.handshake.refusal.status, EKEYREJECTED);
+	length = wire_handshake_encode(&made_up, WIRE_PROOF);
+	assert_int_equal(raw_send(&raw, &made_up, length), 0);
+	assert_int_equal(raw_receive(&raw, message, &length, 10000), 0);
+	assert_int_equal(wire_handshake_decode(message, length, &answer), 0);
+	assert_int_equal(answer.head.type, WIRE_REFUSAL);
+	assert_int_equal(answer.refusal.status, EKEYREJECTED);
 	raw_close(&raw);
 	near = connect_to(&pair->b, &pair->a);
 	far = accept_at(&pair->a);
@@ -257,11 +266,11 @@ static void a_peer_that_proves_another_key_hears_the_mux_refuse_it(void **state)
 	weir_mux_conn_close(far);
 }
 
-/* CHALLENGE holds a nonce, a GID and a QPN. Nothing else follows, and the QP is still closed. */
-static void a_stranger_that_says_hello_hears_a_challenge_alone(void **state)
+/* CHALLENGE holds keys, a GID and a QPN. Nothing else follows, and the QP is still closed. */
+static void a_client_that_says_hello_hears_a_challenge_alone(void **state)
 {
 	const struct mux_end *end = &((struct mux_ends_pair *)*state)->a;
-	struct weir_handshake_setup setup = { .key = &key };
+	struct weir_handshake_setup setup = { .key = &key, .service.magic = WIRE_MAGIC };
 	struct exposed *e = exposed_of(end->mux->pd);
 	char message[WIRE_CONTROL_MESSAGE_BYTES];
 	struct raw_client raw;
@@ -271,11 +280,11 @@ static void a_stranger_that_says_hello_hears_a_challenge_alone(void **state)
 	stranger_connect(&raw, end->address);
 	assert_int_equal(raw_receive(&raw, message, &length, QUIET_MS), -ETIMEDOUT);
 	assert_int_equal(weir_endpoint_query(raw.id, &setup.local, &setup.remote), 0);
-	weir_handshake_nonce(setup.nonce);
+	weir_handshake_secrets(&setup, setup.key, true);
 	weir_handshake_client(&raw.handshake, &setup, message, &length);
 	assert_int_equal(raw_send(&raw, message, length), 0);
 	assert_int_equal(raw_receive(&raw, message, &length, 10000), 0);
-	assert_int_equal(length, sizeof(struct wire_handshake_challenge));
+	assert_int_equal(length, sizeof(struct wire_handshake_sealed_challenge));
 	assert_int_equal(raw_receive(&raw, message, &length, QUIET_MS), -ETIMEDOUT);
 	rc = attempt(&raw, WRITE, e);
 	raw_close(&raw);
@@ -338,7 +347,7 @@ static void caller_end(struct caller *caller, struct raw_client *raw)
 	assert_int_not_equal(caller->rc, 0);
 }
 
-/* HELLO holds a nonce, a GID, a QPN and ids. Nothing else follows before the stranger answers. */
+/* HELLO holds a key, a GID, a QPN and ids. Nothing else follows before the stranger answers. */
 static void caller_says_hello_alone(struct caller *caller)
 {
 	char message[WIRE_CONTROL_MESSAGE_BYTES];
@@ -350,7 +359,7 @@ static void caller_says_hello_alone(struct caller *caller)
 	assert_int_equal(raw_receive(&raw, message, &length, 10000), 0);
 	rc = raw_receive(&raw, message, &length, QUIET_MS);
 	caller_end(caller, &raw);
-	assert_int_equal(length, sizeof(struct wire_handshake_hello));
+	assert_int_equal(length, sizeof(struct wire_handshake_sealed_hello));
 	assert_int_equal(rc, -ETIMEDOUT);
 }
 
@@ -466,8 +475,8 @@ int main(void)
 		mux_test(a_stranger_reaches_nothing_of_a_mux_it_connects_to),
 		mux_test(a_stranger_reaches_neither_rings_nor_regions),
 		mux_test(a_peer_that_has_proven_the_key_to_a_mux_writes_and_reads),
-		mux_test(a_peer_that_proves_another_key_hears_the_mux_refuse_it),
-		mux_test(a_stranger_that_says_hello_hears_a_challenge_alone),
+		mux_test(a_peer_that_makes_up_a_proof_hears_the_mux_refuse_it),
+		mux_test(a_client_that_says_hello_hears_a_challenge_alone),
 		mux_test(a_stranger_reaches_nothing_of_a_mux_that_connects_to_it),
 		cmocka_unit_test(a_stranger_reaches_nothing_of_a_session),
 		cmocka_unit_test(a_stranger_reaches_nothing_of_an_exchange_that_connects),

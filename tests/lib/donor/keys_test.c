@@ -3,6 +3,9 @@
 /* Keys that a donor gets, loses and changes while it runs; rights and quotas of each. */
 #include <stdatomic.h>
 
+#include <weir/session.h>
+#include "lib/conn/handshake.h"
+#include "lib/conn/identity.h"
 #include "lib/donor/donor.h"
 #include "tests/support/donor_fixture.h"
 
@@ -244,6 +247,57 @@ static void only_an_admin_deletes_what_others_made(void **state)
 	raw_close(&c);
 }
 
+#define VOLUME "p1f.2.0.3" /* of the first extent of a volume: lib/volume/region_name.h */
+#define RIGHTS_CLIENT (WEIR_RIGHT_READ | WEIR_RIGHT_WRITE | WEIR_RIGHT_REGIONS)
+
+static void a_pools_key_deletes_memory_of_volumes_and_nothing_else(void **state)
+{
+	const struct weir_donor_key keys[] = { { &key_a, 0, RIGHTS_CLIENT },
+					       { &key_c, 0, RIGHTS_CLIENT | WEIR_RIGHT_POOL } };
+	struct wire_control_region region;
+	struct raw_client a, a2, c;
+
+	(void)state;
+	set_keys(keys, NR(keys));
+	assert_int_equal(open_as(&a, &key_a), 0);
+	assert_int_equal(open_as(&a2, &key_a), 0);
+	assert_int_equal(open_as(&c, &key_c), 0);
+	assert_int_equal(raw_create(&a, VOLUME, MIB, 0, &region), 0);
+	assert_int_equal(raw_create(&a, VOLUME "x", MIB, 0, &region), 0);
+	assert_int_equal(raw_region_delete(&a2, VOLUME), -EACCES);
+	assert_int_equal(raw_region_delete(&c, VOLUME "x"), -EACCES);
+	assert_int_equal(raw_region_delete(&c, VOLUME), 0);
+	raw_close(&a);
+	raw_close(&a2);
+	raw_close(&c);
+}
+
+static void volumes_of_a_pool_are_those_of_its_tenant(void **state)
+{
+	const struct weir_donor_key keys[] = { { &key_a, 0, RIGHTS_CLIENT | WEIR_RIGHT_POOL },
+					       { &key_b, 1, WEIR_RIGHTS_ALL },
+					       { &key_c, 0, RIGHTS_CLIENT } };
+	struct wire_control_region region;
+	struct raw_client b, c;
+
+	(void)state;
+	assert_int_equal(open_as(&b, &key_b), 0);
+	assert_int_equal(raw_create(&b, VOLUME, MIB, 0, &region), 0); /* there is no pool */
+	assert_int_equal(raw_region_delete(&b, VOLUME), 0);
+	raw_close(&b);
+	set_keys(keys, NR(keys));
+	assert_int_equal(open_as(&b, &key_b), 0);
+	assert_int_equal(open_as(&c, &key_c), 0);
+	assert_int_equal(raw_create(&b, VOLUME, MIB, 0, &region), -EACCES);
+	assert_int_equal(raw_region_open(&b, VOLUME, 0, &region), -EACCES);
+	assert_int_equal(raw_region_open_fenced(&b, VOLUME, 1, &region), -EACCES);
+	assert_int_equal(raw_region_delete(&b, VOLUME), -EACCES);
+	assert_int_equal(raw_create(&b, "own", MIB, 0, &region), 0);
+	assert_int_equal(raw_create(&c, VOLUME, MIB, 0, &region), 0);
+	raw_close(&b);
+	raw_close(&c);
+}
+
 static void clients_of_a_key_share_its_quota(void **state)
 {
 	const struct weir_donor_key keys[] = { { &key_a, 0, 0, 4 * MIB }, { &key_c, 0 } };
@@ -301,6 +355,7 @@ static void a_bad_list_changes_nothing(void **state)
 		{ -EINVAL, { { &key_b, 0 }, { NULL, 1 } } },
 		{ -EINVAL, { { &key_b, 0 }, { &key_c, 1, WEIR_RIGHT_WRITE } } },
 		{ -EINVAL, { { &key_b, 0 }, { &key_c, 1, WEIR_RIGHT_READ | WEIR_RIGHT_FILES } } },
+		{ -EINVAL, { { &key_b, 0 }, { &key_c, 1, WEIR_RIGHT_READ | WEIR_RIGHT_POOL } } },
 		{ -EINVAL, { { &key_b, 0 }, { &key_c, 1, 64 | WEIR_RIGHT_READ } } },
 	};
 	struct weir_error error;
@@ -355,6 +410,48 @@ static void a_donor_may_wait_for_its_first_key(void **state)
 	donor_fixture_stop(&waiting);
 }
 
+static int open_session(const char *address, const unsigned char *identity,
+			struct weir_error *error)
+{
+	const struct weir_session_options options = { .size = sizeof(options),
+						      .key = &key_a,
+						      .donor_identity = identity };
+	struct weir_session *session;
+	int rc = weir_session_open(address, &options, &session, error);
+
+	if (!rc)
+		weir_session_close(session);
+	return rc;
+}
+
+/* Both donors have the key; only one has the identity. */
+static void a_session_trusts_the_donor_that_it_names(void **state)
+{
+	static const struct weir_key *const keys[] = { &key_a };
+	struct weir_identity identity = { .pair.secret = { 1, 2, 3 } };
+	struct weir_donor_options options = { .size = sizeof(options),
+					      .listen = donor_any_port(),
+					      .keys = keys,
+					      .nr_keys = 1,
+					      .memory_bytes = MIB,
+					      .identity = &identity };
+	struct donor_fixture known = { 0 };
+	struct weir_error error;
+	unsigned char public[32];
+
+	(void)state;
+	weir_noise_pair_init(&identity.pair, &weir_handshake_crypto);
+	weir_identity_public(&identity, public);
+	assert_int_equal(weir_donor_open(&options, &known.donor, NULL), 0);
+	donor_fixture_info(&known);
+	assert_int_equal(open_session(known.info.address, public, &error), 0);
+	assert_int_equal(open_session(known.info.address, NULL, &error), 0);
+	assert_int_equal(open_session(f.info.address, NULL, &error), 0);
+	assert_int_equal(open_session(f.info.address, public, &error), -EKEYREJECTED);
+	assert_non_null(strstr(error.text, "another identity"));
+	donor_fixture_stop(&known);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -367,11 +464,14 @@ int main(void)
 		TEST(a_key_that_may_only_read_reaches_nothing_to_write),
 		TEST(a_key_without_names_sees_none),
 		TEST(only_an_admin_deletes_what_others_made),
+		TEST(a_pools_key_deletes_memory_of_volumes_and_nothing_else),
+		TEST(volumes_of_a_pool_are_those_of_its_tenant),
 		TEST(clients_of_a_key_share_its_quota),
 		TEST(changed_rights_end_the_sessions_of_before),
 		TEST(a_bad_list_changes_nothing),
 		TEST(a_donor_without_keys_stays_without),
 		TEST(a_donor_may_wait_for_its_first_key),
+		TEST(a_session_trusts_the_donor_that_it_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,9 @@
 
 #include "tests/support/libweir_fixture.h"
 #include "tests/support/raw_client.h"
+#include "lib/conn/identity.h"
 #include "lib/conn/key.h"
+#include "lib/conn/places.h"
 #include "wire/exchange.h"
 
 #define TIMEOUT_NS (60 * SECOND_NS)
@@ -192,6 +194,99 @@ static void a_mute_newcomer_is_rejected_in_the_end(void **state)
 	assert_int_equal(raw_receive(&mute, message, &length, 10000), -ECONNRESET);
 	weir_exchange_unlisten(a.listener);
 	raw_close(&mute);
+}
+
+/* Strangers take all places for connections without a cookie. The peer brings a cookie. */
+static void strangers_keep_no_peer_out(void **state)
+{
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .key = fixture_key(),
+						 .timeout_ns = TIMEOUT_NS };
+	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
+	const struct wire_exchange_connect hello = { WIRE_EXCHANGE_MAGIC, WIRE_EXCHANGE_VERSION, 0,
+						     weir_key_id(fixture_key()) };
+	static struct raw_client mutes[WEIR_UNPROVEN_MAX];
+	struct weir_exchange *x = NULL;
+	struct raw_client more;
+	uint64_t began_ns = now_ns();
+	pthread_t thread;
+	unsigned int i;
+	int rc;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	for (i = 0; i < WEIR_UNPROVEN_MAX; i++)
+		mute_connect(&mutes[i], weir_exchange_address(a.listener));
+	rc = raw_connect(&more, weir_exchange_address(a.listener), &hello, sizeof(hello));
+	if (now_ns() - began_ns < WEIR_UNPROVEN_NS) { /* else the first stranger made room */
+		assert_int_equal(rc, -ECONNREFUSED);
+		assert_int_equal(more.refusal.status, EAGAIN);
+		assert_true(wire_handshake_has_cookie(more.cookie));
+	}
+	assert_int_equal(
+		weir_exchange_connect(weir_exchange_address(a.listener), &options, &x, NULL), 0);
+	assert_true(now_ns() - began_ns < WEIR_HANDSHAKE_NS || !is_let_stay(&mutes[0]));
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, 0);
+	weir_exchange_close(x);
+	weir_exchange_close(a.x);
+	weir_exchange_unlisten(a.listener);
+	raw_close(&more);
+	for (i = 0; i < WEIR_UNPROVEN_MAX; i++)
+		raw_close(&mutes[i]);
+}
+
+/* @pin, @key: of the connecting end. Return: of the connect. */
+static int connect_pinned(const struct weir_identity *identity, const unsigned char *pin,
+			  const struct weir_key *key, struct weir_error *error)
+{
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .key = key,
+						 .timeout_ns = TIMEOUT_NS,
+						 .identity = identity };
+	struct acceptor a = { .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange *x = NULL;
+	char address[80];
+	pthread_t thread;
+	int rc;
+
+	snprintf(address, sizeof(address), "%s:0", fixture_address());
+	assert_int_equal(weir_exchange_listen(address, &options, &a.listener, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	options.identity = NULL;
+	options.peer_identity = pin;
+	rc = weir_exchange_connect(weir_exchange_address(a.listener), &options, &x, error);
+	if (rc)
+		weir_exchange_unlisten(a.listener);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, rc ? -ECANCELED : 0);
+	weir_exchange_close(x);
+	weir_exchange_close(a.x);
+	if (!rc)
+		weir_exchange_unlisten(a.listener);
+	return rc;
+}
+
+/* Each listener knows the key. */
+static void a_peer_trusts_the_listener_that_it_names(void **state)
+{
+	struct weir_identity own = { .pair.secret = { 1, 2, 3 } };
+	static struct weir_key key = { .length = 16, .bytes = "0123456789abcdef" };
+	struct weir_error error = { "" };
+	unsigned char public[32], other[32] = { 9 };
+
+	(void)state;
+	weir_noise_pair_init(&own.pair, &weir_handshake_crypto);
+	weir_identity_public(&own, public);
+	assert_int_equal(connect_pinned(&own, public, &key, &error), 0);
+	assert_int_equal(connect_pinned(&own, NULL, &key, &error), 0);
+	assert_int_equal(connect_pinned(&own, other, &key, &error), -EKEYREJECTED);
+	assert_non_null(strstr(error.text, "another identity"));
+	assert_int_equal(connect_pinned(NULL, public, &key, &error), -EKEYREJECTED);
+	key.nr_donors = 1;
+	memcpy(key.donors[0], public, sizeof(public));
+	assert_int_equal(connect_pinned(&own, NULL, &key, &error), 0);
+	assert_int_equal(connect_pinned(NULL, NULL, &key, &error), -EKEYREJECTED);
 }
 
 /* Accepts and returns the info of a newcomer. */
@@ -380,6 +475,8 @@ int main(void)
 		cmocka_unit_test(a_mute_newcomer_delays_no_other),
 		cmocka_unit_test(a_mute_newcomer_is_rejected_in_the_end),
 		cmocka_unit_test(a_newcomer_served_slowly_is_accepted),
+		cmocka_unit_test(strangers_keep_no_peer_out),
+		cmocka_unit_test(a_peer_trusts_the_listener_that_it_names),
 		cmocka_unit_test(a_listener_keeps_the_name_of_its_device),
 		cmocka_unit_test(many_threads_may_accept_at_once),
 		cmocka_unit_test(closing_the_listener_wakes_waiters),

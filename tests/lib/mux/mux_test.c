@@ -450,23 +450,48 @@ static void another_key_is_refused(void **state)
 	mux_pair_close(&p);
 }
 
-/* A mux closes with open connections, and the peer notices. */
-static void the_end_of_a_mux_is_reported_to_the_peer(void **state)
+/* A mux closes with open connections: the peer gets all data, and then learns of the end. */
+static void a_mux_that_closes_closes_its_connections(void **state)
 {
 	struct mux_pair p;
 	char got[10];
 	size_t length;
-	int rc;
 
 	(void)state;
 	mux_pair_open(&p, NULL);
 	pass(p.near, p.far, 100000);
+	assert_int_equal(weir_mux_conn_send(p.far, "last", 4, 0), 0);
 	weir_mux_listener_close(p.listener);
 	weir_mux_close(p.server);
-	assert_int_equal(weir_mux_conn_recv(p.near, got, sizeof(got), &length, 0), -ECONNRESET);
-	rc = weir_mux_conn_send(p.near, got, sizeof(got), 0);
-	assert_int_equal(rc, -ECONNRESET);
+	assert_int_equal(weir_mux_conn_recv(p.near, got, sizeof(got), &length, 0), 0);
+	assert_int_equal(length, 4);
+	assert_int_equal(weir_mux_conn_recv(p.near, got, sizeof(got), &length, 0), -ENOTCONN);
+	assert_int_equal(weir_mux_conn_send(p.near, got, sizeof(got), 0), -ENOTCONN);
 	weir_mux_conn_close(p.near);
+	weir_mux_close(p.client);
+}
+
+static struct weir_mux_local *local_of(struct weir_mux *mux)
+{
+	return container_of(mux, struct weir_mux_local, mux);
+}
+
+/* A mux dies with open connections. */
+static void a_mux_that_dies_resets_its_connections(void **state)
+{
+	struct mux_pair p;
+	char got[10];
+	size_t length;
+
+	(void)state;
+	mux_pair_open(&p, NULL);
+	pass(p.near, p.far, 100000);
+	weir_mux_local_stop(local_of(p.server));
+	assert_int_equal(weir_mux_conn_recv(p.near, got, sizeof(got), &length, 0), -ECONNRESET);
+	assert_int_equal(weir_mux_conn_send(p.near, got, sizeof(got), 0), -ECONNRESET);
+	weir_mux_conn_close(p.near);
+	weir_mux_listener_close(p.listener);
+	weir_mux_close(p.server);
 	weir_mux_close(p.client);
 }
 
@@ -488,6 +513,7 @@ static void connections_of_a_lost_mux_free_their_slots(void **state)
 		assert_int_equal(weir_mux_connect(other, p.address, SERVICE, NULL, &near, &error),
 				 0);
 		weir_mux_conn_close(accept_from(p.listener));
+		weir_mux_local_stop(local_of(other));
 		weir_mux_close(other);
 		do {
 			usleep(1000);
@@ -847,7 +873,8 @@ int main(void)
 		cmocka_unit_test(more_connections_than_allowed_are_refused),
 		cmocka_unit_test(a_full_backlog_refuses_for_now),
 		cmocka_unit_test(another_key_is_refused),
-		cmocka_unit_test(the_end_of_a_mux_is_reported_to_the_peer),
+		cmocka_unit_test(a_mux_that_closes_closes_its_connections),
+		cmocka_unit_test(a_mux_that_dies_resets_its_connections),
 		cmocka_unit_test(connections_of_a_lost_mux_free_their_slots),
 		cmocka_unit_test(classes_have_queue_pairs_of_their_own),
 		cmocka_unit_test(classes_have_types_of_service_of_their_own),

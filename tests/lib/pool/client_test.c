@@ -42,11 +42,14 @@ static void put_pool(void)
 			"\"groups\":2}");
 }
 
+#define IDENTITY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+/* The second has no identity, as a donor of an older version. */
 static void put_donors(void)
 {
 	store_suite_put(store, "donor/a",
 			"{\"address\":\"10.0.0.1:7474\",\"domain\":\"r1\",\"bytes\":4096,"
-			"\"incarnation\":\"ff00000000000001\"}");
+			"\"incarnation\":\"ff00000000000001\",\"identity\":\"" IDENTITY "\"}");
 	store_suite_put(store, "donor/b",
 			"{\"address\":\"10.0.0.2:7474\",\"domain\":\"r2\",\"bytes\":4096,"
 			"\"incarnation\":\"2\"}");
@@ -111,6 +114,10 @@ static void keys_become_a_map(void **state)
 	assert_string_equal(map->donor[b].domain, "r2");
 	assert_true(map->donor[a].incarnation == 0xff00000000000001);
 	assert_true(map->donor[a].is_draining);
+	assert_true(map->donor[a].has_identity);
+	assert_int_equal(map->donor[a].identity[1], 0x11);
+	assert_int_equal(map->donor[a].identity[31], 0xff);
+	assert_false(map->donor[b].has_identity);
 	assert_int_equal(map->donor[weir_pool_map_donor(map, "c")].failed, 3);
 	assert_int_equal(map->leader, b);
 	assert_true(weir_pool_map_is_ready(map, (struct weir_pool_scheme){ 1, 1 }));
@@ -156,6 +163,10 @@ static void values_survive_a_round_trip(void **state)
 	free(again);
 }
 
+#define DONOR_WITH(identity)                                                 \
+	"{\"address\":\"h:1\",\"domain\":\"r\",\"incarnation\":\"1\",\"identity\":" \
+	identity "}"
+
 static void a_damaged_key_is_named(void **state)
 {
 	static const struct {
@@ -167,6 +178,10 @@ static void a_damaged_key_is_named(void **state)
 		{ "donor/x", "[1]", -EPROTO },
 		{ "donor/x", "{\"address\":\"a b\",\"domain\":\"r\",\"incarnation\":\"1\"}",
 		  -EPROTO },
+		{ "donor/x", DONOR_WITH("\"" IDENTITY "00\""), -EPROTO },
+		{ "donor/x", DONOR_WITH("\"0011\""), -EPROTO },
+		{ "donor/x", DONOR_WITH("\"\""), -EPROTO },
+		{ "donor/x", DONOR_WITH("7"), -EPROTO },
 		{ "group/1024", GROUP, -EPROTO },
 		{ "group/x", GROUP, -EPROTO },
 		{ "group/1", "{\"version\":1,\"scheme\":\"copies=9\",\"members\":[]}", -EPROTO },

@@ -5,12 +5,15 @@
  * no request fails and no byte differs.
  */
 #include <errno.h>
+#include <isa-l/crc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/client/memory/region.h"
+#include "lib/volume/target.h"
 #include "lib/volume/volume.h"
 #include "tests/lib/volume/byte_model.h"
 #include "tests/support/stop_process.h"
@@ -212,6 +215,79 @@ static void the_only_copy_is_wrong_until_it_is_written_again(void **state)
 	model_close(&m);
 }
 
+/* Reads and writes a copy as a forger with the memory of the donor can. */
+static void read_stored(struct byte_model *m, uint32_t page, uint8_t *bytes)
+{
+	assert_int_equal(weir_read(*weir_volume_region(m->volume, 0, 0),
+				   (uint64_t)page * WEIR_VOLUME_PAGE_BYTES, bytes,
+				   WEIR_VOLUME_PAGE_BYTES),
+			 0);
+}
+
+static void write_stored(struct byte_model *m, uint32_t page, const uint8_t *bytes)
+{
+	assert_int_equal(weir_write(*weir_volume_region(m->volume, 0, 0),
+				    (uint64_t)page * WEIR_VOLUME_PAGE_BYTES, bytes,
+				    WEIR_VOLUME_PAGE_BYTES),
+			 0);
+}
+
+/* Expects an error for the page with @forged, and no error with the right bytes. */
+static void expect_noticed(struct byte_model *m, uint32_t page, const uint8_t *forged)
+{
+	uint64_t mismatches = model_info(m).mismatches;
+	uint8_t right[WEIR_VOLUME_PAGE_BYTES], got[WEIR_VOLUME_PAGE_BYTES];
+
+	read_stored(m, page, right);
+	assert_memory_not_equal(right, forged, sizeof(right));
+	write_stored(m, page, forged);
+	assert_int_equal(weir_volume_read(m->volume, page * sizeof(got), got, sizeof(got)), -EIO);
+	assert_true(model_info(m).mismatches > mismatches);
+	write_stored(m, page, right);
+	assert_int_equal(weir_volume_read(m->volume, page * sizeof(got), got, sizeof(got)), 0);
+	assert_memory_equal(got, right, sizeof(got));
+}
+
+static void write_both_pages(struct byte_model *m, int first, int second)
+{
+	memset(m->bytes, first, WEIR_VOLUME_PAGE_BYTES);
+	memset(m->bytes + WEIR_VOLUME_PAGE_BYTES, second, WEIR_VOLUME_PAGE_BYTES);
+	assert_int_equal(weir_volume_write(m->volume, 0, m->bytes, 2 * WEIR_VOLUME_PAGE_BYTES), 0);
+}
+
+/* The change is a multiple of CRC32C's polynomial, so the CRC stays the same. */
+static void keep_crc(uint8_t *page, uint32_t at)
+{
+	static const uint8_t polynomial[] = { 0xf1, 0x76, 0xec, 0x05, 0x01 };
+	uint32_t before = crc32_iscsi(page, WEIR_VOLUME_PAGE_BYTES, ~0u);
+
+	for (uint32_t i = 0; i < sizeof(polynomial); i++)
+		page[at + i] ^= polynomial[i];
+	assert_int_equal(crc32_iscsi(page, WEIR_VOLUME_PAGE_BYTES, ~0u), before);
+}
+
+static void a_forged_page_is_noticed(void **state)
+{
+	uint8_t old[WEIR_VOLUME_PAGE_BYTES], other[WEIR_VOLUME_PAGE_BYTES];
+	struct byte_model m;
+
+	(void)state;
+	model_open(&m, 1, 1, MIB, 8);
+	write_both_pages(&m, 3, 4);
+	read_stored(&m, 0, old);
+	write_both_pages(&m, 5, 6);
+	read_stored(&m, 1, other);
+	expect_noticed(&m, 0, old);
+	expect_noticed(&m, 0, other);
+	for (uint32_t at = 0; at < 600; at++) {
+		read_stored(&m, 0, old);
+		keep_crc(old, 6 * at);
+		expect_noticed(&m, 0, old);
+	}
+	model_check(&m);
+	model_close(&m);
+}
+
 static void without_any_copy_data_are_lost_and_said_to_be(void **state)
 {
 	struct byte_model m;
@@ -290,6 +366,90 @@ static void any_misfortunes_leave_every_byte(void **state)
 	}
 }
 
+/* A key in a file of its own, whose name goes to @argument behind "key=". */
+static struct weir_key *make_key(const char *text, char *argument, size_t size)
+{
+	struct weir_key *key;
+	char *path;
+	int fd;
+
+	snprintf(argument, size, "key=/tmp/weir-key-XXXXXX");
+	path = argument + strlen("key=");
+	fd = mkstemp(path);
+	assert_true(write(fd, text, strlen(text)) > 0);
+	close(fd);
+	assert_int_equal(weir_key_load(path, &key, NULL), 0);
+	return key;
+}
+
+/* Until @status is that of the last try to connect @donor, and there were as many @sessions. */
+static void wait_connected(struct weir_volume *v, unsigned int donor, int status,
+			   uint64_t sessions)
+{
+	uint64_t until_ns = now_ns() + 60 * SECOND_NS;
+	bool is_so = false;
+
+	while (!is_so) {
+		weir_volume_lock(v);
+		is_so = v->targets[donor].connect_status == status && v->sessions == sessions;
+		weir_volume_unlock(v);
+		assert_true(now_ns() < until_ns);
+		poll(NULL, 0, 5);
+	}
+}
+
+/*
+ * While a key is being replaced. A thief of the old key can refuse the new key at a donor's
+ * address, and then prove the old key.
+ */
+static void the_old_key_does_for_donors_that_have_never_proven_the_new_one(void **state)
+{
+	char new_argument[64], old_argument[64];
+	struct weir_key *new_key = make_key("the new key of the donors", new_argument, 64);
+	struct weir_key *old_key = make_key("the old key of the donors", old_argument, 64);
+	struct donor_process donors[2];
+	const char *addresses[2] = { donors[0].address, donors[1].address };
+	struct weir_volume_options options = {
+		.size = sizeof(options),
+		.donors = addresses,
+		.nr_donors = 2,
+		.bytes = MIB,
+		.copies = 2,
+		.key = new_key,
+		.old_key = old_key,
+		.device = "softnic0",
+	};
+	struct weir_error error = { "" };
+	uint64_t sessions = 2;
+	struct weir_volume *v;
+
+	(void)state;
+	donor_process_start(&donors[0], MODEL_MEMORY, new_argument, NULL);
+	donor_process_start(&donors[1], MODEL_MEMORY, old_argument, NULL);
+	if (weir_volume_open(&options, &v, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(weir_volume_count_old_keys(v), 1);
+	for (unsigned int donor = 0; donor < 2; donor++) {
+		donor_process_kill(&donors[donor]);
+		donor_process_restart(&donors[donor], MODEL_MEMORY, new_argument, NULL);
+		wait_connected(v, donor, 0, ++sessions);
+		donor_process_kill(&donors[donor]);
+		donor_process_restart(&donors[donor], MODEL_MEMORY, old_argument, NULL);
+		wait_connected(v, donor, -EKEYREJECTED, sessions);
+		donor_process_kill(&donors[donor]);
+		donor_process_restart(&donors[donor], MODEL_MEMORY, new_argument, NULL);
+		wait_connected(v, donor, 0, ++sessions);
+	}
+	assert_int_equal(weir_volume_count_old_keys(v), 0);
+	weir_volume_close(v);
+	for (unsigned int donor = 0; donor < 2; donor++)
+		donor_process_stop(&donors[donor]);
+	unlink(new_argument + strlen("key="));
+	unlink(old_argument + strlen("key="));
+	weir_key_free(new_key);
+	weir_key_free(old_key);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,7 +459,9 @@ int main(void)
 		cmocka_unit_test(a_copy_that_missed_a_write_is_never_read_again),
 		cmocka_unit_test(a_wrong_page_is_read_elsewhere_and_its_copy_replaced),
 		cmocka_unit_test(the_only_copy_is_wrong_until_it_is_written_again),
+		cmocka_unit_test(a_forged_page_is_noticed),
 		cmocka_unit_test(without_any_copy_data_are_lost_and_said_to_be),
+		cmocka_unit_test(the_old_key_does_for_donors_that_have_never_proven_the_new_one),
 		cmocka_unit_test(any_misfortunes_leave_every_byte),
 	};
 

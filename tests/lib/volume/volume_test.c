@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/client/session.h"
+#include "lib/volume/volume.h"
 #include "tests/lib/volume/byte_model.h"
 
 #define DONORS 3
@@ -55,6 +57,26 @@ static struct weir_volume_info info_of(struct weir_volume *volume)
 
 	assert_int_equal(weir_volume_info(volume, &info, sizeof(info)), 0);
 	return info;
+}
+
+static void its_sessions_are_tuned(void **state)
+{
+	const char *address = donors[0].address;
+	struct weir_session_tuning tuning = { .size = sizeof(tuning), .window_wrs = 64 };
+	const struct weir_volume_options options = { .size = sizeof(options),
+						     .donors = &address,
+						     .nr_donors = 1,
+						     .bytes = BYTES,
+						     .key = fixture_key(),
+						     .tuning = &tuning };
+	struct weir_volume *volume;
+
+	(void)state;
+	assert_int_equal(weir_volume_open(&options, &volume, NULL), 0);
+	assert_int_equal(volume->targets[0].session->nic->window.wrs_top, 64);
+	weir_volume_close(volume);
+	tuning.size = 1;
+	assert_int_equal(weir_volume_open(&options, &volume, NULL), -EINVAL);
 }
 
 static void it_begins_as_zeroes_and_has_all_copies(void **state)
@@ -289,6 +311,7 @@ static void bad_options_are_refused_with_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(its_sessions_are_tuned),
 		cmocka_unit_test(it_begins_as_zeroes_and_has_all_copies),
 		cmocka_unit_test(every_byte_is_as_written),
 		cmocka_unit_test(requests_that_overlap_keep_their_order),

@@ -31,7 +31,10 @@ VERB = re.compile(r"ibv_|rdma_|r(?!ead(?:dir|link)|ealpath|ewinddir)[a-z]+$")
 # Names and units of values, implemented by libibverbs for all devices, and a function only for
 # ibv_devinfo.
 NO_VERB = re.compile(r"ibv_\w+_str$|ibv_rate_to_\w+$|ibv_query_gid_type$")
-CALL = re.compile(r"\b((?:ibv|rdma)_\w+)\s*\(")
+CALL = re.compile(
+    r"\b((?:ibv|rdma)_\w+|r(?:accept|bind|close|connect|fcntl|getpeername|getsockname|getsockopt"
+    r"|iomap|iounmap|iowrite|listen|poll|readv?|recv(?:from|msg)?|select|send(?:to|msg)?"
+    r"|setsockopt|shutdown|socket|writev?))\s*\(")
 REFUSAL = re.compile(r"\bREFUSES(?:_OBJECT|_USE)?\((E\w+), (\w+)")
 ONLY = re.compile(r'\bSAYS_ONLY\((-?\w+), (\w+), "([^"]+)"')
 PART = re.compile(r'\bREFUSES_PART\((E\w+), (\w+), "([^"]+)"')

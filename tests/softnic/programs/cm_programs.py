@@ -5,13 +5,16 @@
 cm_programs.py LIBRARY: the library to preload. Each test is a server and its client; tests of a
 program that is not installed are skipped.
 """
+import glob
 import ipaddress
 import os
+import pathlib
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -19,9 +22,14 @@ LIBRARY = os.path.abspath(sys.argv.pop(1))
 PATIENCE_S = 60
 
 
-def start(command):
-    return subprocess.Popen(command.split(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            env={**os.environ, "LD_PRELOAD": LIBRARY}, text=True)
+RSPRELOAD = next((path for pattern in ("/usr/lib*/rsocket", "/usr/lib/*/rsocket")
+                  for path in glob.glob(pattern + "/librspreload.so")), None)
+
+
+def start(command, preload=(), **files):
+    files = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **files}
+    return subprocess.Popen(command.split(), text=True, **files,
+                            env={**os.environ, "LD_PRELOAD": ":".join([LIBRARY, *preload])})
 
 
 def is_listening(port):
@@ -48,22 +56,24 @@ class Programs(unittest.TestCase):
     def setUp(self):
         self.port = random.randrange(10000, 32000)
         self.processes = []
+        self.preload = []
 
     def tearDown(self):
         for process in self.processes:
             process.kill()
             process.wait()
-            process.stdout.close()
+            if process.stdout:
+                process.stdout.close()
 
-    def launch(self, command):
+    def launch(self, command, **files):
         command = command.format(port=self.port)
         if not shutil.which(command.split()[0]):
             self.skipTest(f"{command.split()[0]} is not installed")
-        self.processes.append(start(command))
+        self.processes.append(start(command, self.preload, **files))
         return self.processes[-1]
 
-    def serve(self, command):
-        server = self.launch(command)
+    def serve(self, command, **files):
+        server = self.launch(command, **files)
         deadline = time.monotonic() + PATIENCE_S
         while not is_listening(self.port):
             self.assertIsNone(server.poll(), "the server ended before it listened")
@@ -190,11 +200,61 @@ class Programs(unittest.TestCase):
             self.assertNotEqual(process.returncode, 0)
             self.assertIn("Operation not supported", output)
 
-    def test_rstream_is_told_that_there_are_no_rsockets(self):
-        process = self.launch("rstream -s 127.0.0.1 -p {port}")
+    def rsockets(self, program, options, address="127.0.0.1"):
+        """Both ends verify the bytes of the other end."""
+        program += " -p {port} -S 5000 -I 20 -C 4 -T v " + options
+        self.pair(f"{program} -b {address}", f"{program} -s {address}")
+
+    def test_rsockets(self):
+        for program in ("rstream", "riostream"):
+            for options in ("", "-T b", "-T n"):
+                with self.subTest(program + options):
+                    self.port += 1
+                    self.rsockets(program, options)
+
+    def test_rsockets_over_ipv6(self):
+        self.rsockets("rstream", "", "::1")
+
+    def test_rstream_that_resolves_by_rdma_cm(self):
+        self.rsockets("rstream", "-T r")
+
+    def test_rstream_of_all_sizes(self):
+        self.pair("rstream -p {port} -S all -I 2 -C 2", "rstream -s 127.0.0.1 -p {port} -S all "
+                  "-I 2 -C 2")
+
+    def test_datagrams_of_rsockets_are_refused(self):
+        process = self.launch("udpong -s 127.0.0.1 -p {port}")
         output, _ = process.communicate(timeout=PATIENCE_S)
         self.assertNotEqual(process.returncode, 0)
-        self.assertIn("Operation not supported", output)
+        self.assertIn("Protocol not supported", output)
+
+    def preloaded(self, server, client):
+        """The two programs use TCP, and rdma-core's librspreload replaces TCP by rsockets."""
+        if not RSPRELOAD:
+            self.skipTest("librspreload is not installed")
+        self.preload = [RSPRELOAD]
+        return self.pair(server, client)
+
+    def test_iperf3_on_rsockets(self):
+        for options in ("", "-R"):
+            with self.subTest(options):
+                self.port += 1
+                output = self.preloaded("iperf3 -s -1 -p {port}",
+                                        f"iperf3 -c 127.0.0.1 -p {{port}} -n 20M {options}")
+                self.assertRegex(output, r"20\.0 MBytes .* sender")
+
+    def test_netcat_on_rsockets(self):
+        sent = random.randbytes(3 << 20)
+        self.preload = [RSPRELOAD or self.skipTest("librspreload is not installed")]
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = pathlib.Path(folder, "source"), pathlib.Path(folder, "target")
+            source.write_bytes(sent)
+            with source.open() as stdin, target.open("w") as stdout:
+                server = self.serve("nc.openbsd -l 127.0.0.1 {port}", stdout=stdout,
+                                    stderr=subprocess.DEVNULL)
+                self.succeed(self.launch("nc.openbsd -N 127.0.0.1 {port}", stdin=stdin))
+                self.succeed(server)
+            self.assertTrue(target.read_bytes() == sent)
 
     def test_cmtime(self):
         self.serve("cmtime -p {port} -c 400")  # some versions serve for ever

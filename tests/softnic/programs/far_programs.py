@@ -18,9 +18,12 @@ import unittest
 
 import perftest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
+from tests.support.hosts import Net  # noqa: E402
+
 WEIR = os.path.abspath(sys.argv.pop(2))
 LIBRARY = os.path.abspath(sys.argv.pop(1))
-NAME = f"far{os.getpid()}"
+NET = Net(WEIR, "far")
 IPV4, IPV6 = "10.77.0.1", "fd77:6569:7200::1"  # of h1
 NOBODY = "10.77.0.77"
 PATIENCE_S = 60
@@ -61,11 +64,6 @@ for i in range(int(sys.argv[3])):
 print(s.getsockname())"""
 
 
-def net(*arguments):
-    return subprocess.run([WEIR, "lab", "net", *arguments], capture_output=True, text=True,
-                          check=False, timeout=PATIENCE_S)
-
-
 class Hosts(unittest.TestCase):
     def setUp(self):
         self.port = random.randrange(10000, 28000)
@@ -83,8 +81,8 @@ class Hosts(unittest.TestCase):
         if not shutil.which(command.split()[0]):
             self.skipTest(f"{command.split()[0]} is not installed")
         self.processes.append(subprocess.Popen(
-            [WEIR, "lab", "net", "run", host, "--", "env", f"LD_PRELOAD={LIBRARY}",
-             *command.split()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+            NET.on(host, *command.split(), LD_PRELOAD=LIBRARY), stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True))
         return self.processes[-1]
 
     def serve(self, command):
@@ -155,6 +153,14 @@ class Programs(Hosts):
         self.serve("cmtime -p {port} -c 50")  # some versions serve for ever
         self.succeed(self.launch("h2", f"cmtime -s {IPV4} -p {{port}} -c 50"))
 
+    def test_rsockets(self):
+        """Each end verifies the bytes of the other."""
+        for program, address in (("rstream", IPV4), ("riostream", IPV4), ("rstream", IPV6)):
+            with self.subTest(f"{program} {address}"):
+                self.port += 1
+                command = f"{program} -p {{port}} -S 5000 -I 20 -C 4 -T v"
+                self.pair(f"{command} -b {address}", f"{command} -s {address}")
+
     def test_ib_write_bw(self):
         self.pair("ib_write_bw -R -p {port} -n 200", f"ib_write_bw -R -p {{port}} -n 200 {IPV4}")
 
@@ -190,7 +196,7 @@ class Programs(Hosts):
 
 
 class Refusals(Hosts):
-    def fail(self, command, words, host="h2"):
+    def refused(self, command, words, host="h2"):
         begin = time.monotonic()
         client = self.launch(host, command)
         output, _ = client.communicate(timeout=PATIENCE_S)
@@ -201,21 +207,21 @@ class Refusals(Hosts):
     def test_without_a_listener_a_client_is_rejected_at_once(self):
         self.serve("rping -s -a 0.0.0.0 -p {port}")
         self.port += 1
-        self.assertLess(self.fail(f"ucmatose -s {IPV4} -p {{port}}",
-                                  "RDMA_CM_EVENT_REJECTED, error: 8"), 5)
+        self.assertLess(self.refused(f"ucmatose -s {IPV4} -p {{port}}",
+                                     "RDMA_CM_EVENT_REJECTED, error: 8"), 5)
 
     def test_a_listener_of_the_loopback_interface_is_not_reached(self):
         self.serve("rping -s -a 0.0.0.0 -p {port}")
         self.port += 1
         self.serve("ucmatose -b 127.0.0.1 -p {port}")
-        self.fail(f"ucmatose -s {IPV4} -p {{port}}", "RDMA_CM_EVENT_REJECTED, error: 8")
+        self.refused(f"ucmatose -s {IPV4} -p {{port}}", "RDMA_CM_EVENT_REJECTED, error: 8")
 
     def test_a_host_without_softnic_rejects_at_once(self):
-        self.assertLess(self.fail("ucmatose -s 10.77.0.2 -p {port}", "RDMA_CM_EVENT_REJECTED",
-                                  "h1"), 7)
+        self.assertLess(self.refused("ucmatose -s 10.77.0.2 -p {port}", "RDMA_CM_EVENT_REJECTED",
+                                     "h1"), 7)
 
     def test_a_host_that_is_not_there_is_unreachable(self):
-        self.fail(f"ucmatose -s {NOBODY} -p {{port}}", "RDMA_CM_EVENT_UNREACHABLE")
+        self.refused(f"ucmatose -s {NOBODY} -p {{port}}", "RDMA_CM_EVENT_UNREACHABLE")
 
 
 class Ends(Hosts):
@@ -223,7 +229,7 @@ class Ends(Hosts):
         """Its program neither disconnects nor destroys the id."""
         server = self.serve(f"rping -s -a {IPV4} -p {{port}} -v")
         client = subprocess.run(
-            [WEIR, "lab", "net", "run", "h2", "--", "env", f"LD_PRELOAD={LIBRARY}", sys.executable,
+            [*NET.on("h2", LD_PRELOAD=LIBRARY), sys.executable,
              "-c", CONNECT, IPV4, str(self.port)], capture_output=True, text=True, check=False,
             timeout=PATIENCE_S)
         self.assertEqual((client.returncode, client.stdout), (0, "connected\n"), client.stderr)
@@ -255,7 +261,7 @@ class Weir(Hosts):
         self.key = os.path.join(self.folder, "key")
         subprocess.run([WEIR, "key", "new", self.key], check=True, capture_output=True)
         donor = subprocess.Popen(
-            [WEIR, "lab", "net", "run", "h1", "--", WEIR, "serve", "--device", "softnic",
+            [*NET.on("h1"), WEIR, "serve", "--device", "softnic",
              "--listen", f"{self.listen_at}:0", "--memory", "128M", "--no-reserve",
              "--key", self.key, "--log-level", "error"], stdout=subprocess.PIPE, text=True)
         self.processes.append(donor)
@@ -263,7 +269,7 @@ class Weir(Hosts):
         self.address = donor.stdout.readline().split()[-1]
 
     def client(self, *command):
-        done = net("run", "h2", "--", *command)
+        done = NET.run("run", "h2", "--", *command)
         self.assertEqual(done.returncode, 0, (command, done.stdout, done.stderr))
         return done.stdout
 
@@ -275,7 +281,7 @@ class Weir(Hosts):
     def test_a_rogue_sender_stops_no_connection(self):
         """Also requests for the donor's own service come, more than its backlog."""
         rogue = subprocess.Popen(
-            [WEIR, "lab", "net", "run", "h2", "--", sys.executable, "-c", ROGUE, IPV4,
+            [*NET.on("h2"), sys.executable, "-c", ROGUE, IPV4,
              self.address.rpartition(":")[2], "50000"], stdout=subprocess.PIPE, text=True)
         self.processes.append(rogue)
         for _ in range(2):
@@ -286,8 +292,8 @@ class Weir(Hosts):
                     self.address)
 
     def copying(self, and_then):
-        """Start a client that mounts, copies FILES files by tar, and says so in a file "underway"
-        before it is done; then it runs a command."""
+        """Start a client that mounts, and copies FILES files by tar; then it runs a command. Amid
+        the copy, tar makes a file "underway", and waits until there is a file "on"."""
         if not os.access("/dev/fuse", os.W_OK):
             self.skipTest("no FUSE")
         point, source = (os.path.join(self.folder, name) for name in ("mount", "source"))
@@ -300,9 +306,10 @@ class Weir(Hosts):
                 file.write(random.randbytes(i * 777 % 9000))
         pack = f"tar -C {source} -cf {self.folder}/tar ."
         unpack = (f"tar -C {point} -xf {self.folder}/tar --checkpoint={FILES // 8} "
-                  f"--checkpoint-action=exec='touch {self.folder}/underway'")
+                  f"--checkpoint-action=exec='touch {self.folder}/underway; "
+                  f"while [ ! -e {self.folder}/on ]; do sleep 0.01; done'")
         process = subprocess.Popen(
-            [WEIR, "lab", "net", "run", "h2", "--", "sh", "-c",
+            [*NET.on("h2"), "sh", "-c",
              f"{pack} && {WEIR} mount --device softnic --key {self.key} {self.address} {point} || "
              f"exit 99; {unpack}; {and_then.format(point=point, source=source, folder=self.folder)}"
              "; status=$?; "
@@ -311,12 +318,16 @@ class Weir(Hosts):
         self.processes.append(process)
         return process
 
-    def wait_until_underway(self, process):
+    def wait_for(self, file, process):
         deadline = time.monotonic() + PATIENCE_S
-        while not os.path.exists(os.path.join(self.folder, "underway")):
+        while not os.path.exists(os.path.join(self.folder, file)):
             self.assertIsNone(process.poll(), "the client has ended")
-            self.assertLess(time.monotonic(), deadline, "the client copies nothing")
+            self.assertLess(time.monotonic(), deadline, f"there is no file {file}")
             time.sleep(0.01)
+
+    def make(self, file):
+        with open(os.path.join(self.folder, file), "wb"):
+            pass
 
     def ends(self, process, status=0):
         """Return the output."""
@@ -325,25 +336,41 @@ class Weir(Hosts):
         return output
 
     def test_a_mount_holds_files(self):
+        self.make("on")
         self.ends(self.copying("diff -r {source} {point}"))
 
     def test_a_mount_outlasts_a_link_that_is_down(self):
         """Calls that the donor may have carried out, although it has not answered, are errors."""
         process = self.copying("tar -C {point} -xf {folder}/tar && diff -r {source} {point}")
-        self.wait_until_underway(process)
-        net("link", "h1", "--down")
+        self.wait_for("underway", process)
+        NET.run("link", "h1", "--down")
+        self.make("on")
         time.sleep(DOWN_S)
         self.assertIsNone(process.poll(), "the client waits for its donor")
-        net("link", "h1", "--up")
+        NET.run("link", "h1", "--up")
         said = [line for line in self.ends(process).splitlines() if line.startswith("tar: .")]
         self.assertLess(len(said), 8, said)
         for line in said:
             self.assertIn("Input/output error", line)
 
+    def test_a_link_that_is_down_for_long_ends_a_mount(self):
+        """The mount ends once the session's timeout has passed, and does not come back."""
+        process = self.copying("touch {folder}/over; while [ ! -e {folder}/up ]; do sleep 0.1; "
+                               "done; ls {point}/nothing")
+        self.addCleanup(NET.run, "link", "h1", "--up")
+        self.wait_for("underway", process)
+        NET.run("link", "h1", "--down")
+        self.make("on")
+        self.wait_for("over", process)
+        NET.run("link", "h1", "--up")
+        self.make("up")
+        self.assertIn("nothing': Input/output error", self.ends(process, 2))
+
     def test_a_killed_donor_ends_a_mount(self):
         process = self.copying("ls {point}/nothing")
-        self.wait_until_underway(process)
+        self.wait_for("underway", process)
         self.donor.kill()
+        self.make("on")
         begin = time.monotonic()
         said = self.ends(process, 2)
         self.assertIn("nothing': Input/output error", said)
@@ -354,20 +381,12 @@ class WeirOverIpv6(Weir):
     listen_at = f"[{IPV6}]"
     test_a_rogue_sender_stops_no_connection = None
     test_a_mount_outlasts_a_link_that_is_down = None
+    test_a_link_that_is_down_for_long_ends_a_mount = None
 
 
-def main():
-    """Skips if this machine lacks what the tests need."""
-    os.environ["WEIR_NET"] = NAME
-    tried = net("up", "2")
-    if tried.returncode:
-        print(tried.stderr)
-        sys.exit(77)
-    try:
-        unittest.main()
-    finally:
-        net("down")
+def setUpModule():
+    NET.up(2, unittest.addModuleCleanup)
 
 
 if __name__ == "__main__":
-    main()
+    unittest.main()

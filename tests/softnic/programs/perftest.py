@@ -20,6 +20,7 @@ import time
 PATIENCE_S = 120
 SIZES = "-a -n 50"  # 2 B to 8 MiB
 FAR_SIZES = "-a -n 5"
+FAR_LIST_SIZES = "-a -n 10"  # a multiple of the length of a list
 FAR_SIZE = "-s 131073 -n 100"
 LISTENING = "00010000"
 LATENCY = "-s 131072 -n 200"  # -a calibrates a clock for each size
@@ -29,25 +30,28 @@ BW = ("-b", "-q 4", "-b -q 4", "-l 10", "-t 1", "-t 512 -Q 64", "-R -q 4", "-R -
 ANY = ("", "-R", "-z -R", "-m 1024", "--use_old_post_send", "-S 3", "-u 20")
 EVENTS = ("-e", "-e -R")
 INLINE = ("-I 64 -s 64", "-I 512 -s 512", "-I 64 -R")
+XRC = ("-c XRC", "-c XRC -q 4")
 SEND = ("--use-srq", "-r 16 -t 16", "-R --use-srq")
 UNRELIABLE = ("-c UC", "-c UC -I 64")
 DATAGRAM = ("-c UD", "-c UD -R", "-c UD -I 64", "-c UD -e", "-c UD --use-srq")
+NEAR_ONLY = "-c XRC"
 
 MATRIX = {
-    "ib_write_bw": ANY + BW + INLINE + UNRELIABLE + ("-c UC -b -q 4",),
+    "ib_write_bw": ANY + BW + INLINE + UNRELIABLE + XRC + ("-c UC -b -q 4",),
     "ib_write_lat": ANY + INLINE + UNRELIABLE,
-    "ib_read_bw": ANY + BW + EVENTS + ("-o 1", "-e -b -q 2"),
+    "ib_read_bw": ANY + BW + EVENTS + XRC + ("--odp","-o 1", "-e -b -q 2"),
     "ib_read_lat": ANY + EVENTS + ("-o 1",),
-    "ib_send_bw": ANY + BW + EVENTS + INLINE + SEND + UNRELIABLE + DATAGRAM +
+    "ib_send_bw": ANY + BW + EVENTS + INLINE + SEND + UNRELIABLE + DATAGRAM + XRC +
                   ("-e -b -q 2", "--use-srq -q 4", "--use-srq -q 4 -b -e", "-c UC -e", "-c UD -q 4",
                    "-c UD -b", "-c UD -g -x 0 -s 2048", "-c UC --use-srq"),
-    "ib_send_lat": ANY + EVENTS + INLINE + SEND + UNRELIABLE + DATAGRAM + ("-c UD -g",),
-    "ib_atomic_bw": ANY + BW + EVENTS + ("-A CMP_AND_SWAP", "-o 1"),
+    "ib_send_lat": ANY + EVENTS + INLINE + SEND + UNRELIABLE + DATAGRAM + XRC + ("-c UD -g",),
+    "ib_atomic_bw": ANY + BW + EVENTS + XRC + ("-A CMP_AND_SWAP", "-o 1"),
     "ib_atomic_lat": ANY + EVENTS + ("-A CMP_AND_SWAP",),
 }
 QUICK = ("ib_write_bw -b -q 4", "ib_write_lat -I 64 -s 64", "ib_read_bw -e -b -q 2",
          "ib_read_lat -R", "ib_send_bw --mr_per_qp -q 2", "ib_send_lat -e -R",
-         "ib_atomic_bw -A CMP_AND_SWAP", "ib_atomic_lat")
+         "ib_atomic_bw -A CMP_AND_SWAP", "ib_atomic_lat",
+         "ib_send_bw -c XRC -q 4", "ib_read_bw --odp")
 
 
 def command(program, options, all_sizes):
@@ -56,6 +60,8 @@ def command(program, options, all_sizes):
         sizes = ""
     elif "_lat" in program and options not in ("", "-e"):
         sizes = LATENCY if "UD" not in options else "-s 2048 -n 200"
+    elif "-l " in options and all_sizes == FAR_SIZES:
+        sizes = FAR_LIST_SIZES
     else:
         sizes = all_sizes
     return " ".join(f"{program} {options} {sizes} -F".split())
@@ -181,7 +187,8 @@ def main():
         return 0
     sizes = SIZES if not options.far else FAR_SIZES if options.all else FAR_SIZE
     lines = [line for line in cases(options.all, sizes)
-             if all(word in line for word in options.word)]
+             if all(word in line for word in options.word) and
+             not (options.far and NEAR_ONLY in line)]
     with two_ends(os.path.abspath(options.library), options.far) as (at, by):
         print(f"1..{len(lines)}", flush=True)
         return 1 if report((line, run(at, by, line)) for line in lines) else 0

@@ -5,6 +5,7 @@
 sysfs.py LIBRARY WALK STATIC WEIR: the library to preload, the C++ program walk.cc, the same
 linked statically, and the command.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -57,6 +58,62 @@ class Programs(unittest.TestCase):
 
     def test_ibv_devices_shows_the_device(self):
         self.assertIn("softnic0", self.run_program("ibv_devices"))
+
+    def test_rdma_shows_devices_and_ports(self):
+        links = json.loads(self.run_program("rdma", "-j", "link", WEIR_SOFTNIC="devices=2,ports=2"))
+        ours = [(link["ifname"], link["port"], link["state"], link["physical_state"])
+                for link in links if link["ifname"].startswith("softnic")]
+        self.assertEqual(ours, [(f"softnic{device}", port, "ACTIVE", "LINK_UP")
+                                for device in range(2) for port in (1, 2)])
+        devices = self.run_program("rdma", "dev", "show", "softnic0")
+        self.assertIn(f"node_guid {GUID}", devices)
+        self.assertIn(" doorbells ", self.run_program("rdma", "statistic"))
+
+    def test_rdma_counts_objects_of_running_programs(self):
+        def contexts():
+            sums = json.loads(self.run_program("rdma", "-j", "res"))
+            return next(entry for entry in sums if entry["ifname"] == "softnic0")["ctx"]
+
+        if not shutil.which("ibv_asyncwatch"):
+            self.skipTest("ibv_asyncwatch is not installed")
+        self.assertEqual(contexts(), 0)  # alone in this network namespace
+        with subprocess.Popen(["ibv_asyncwatch"], env={**os.environ, "LD_PRELOAD": LIBRARY},
+                              stdout=subprocess.DEVNULL) as watcher:
+            deadline = time.monotonic() + PATIENCE_S
+            while contexts() != 1:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.1)
+            watcher.kill()
+
+    def test_each_way_to_send_reaches_the_devices(self):
+        """Ask for the devices by raw messages, and count answers and ends."""
+        script = r"""import socket, struct
+def messages(s):
+    while True:
+        data = s.recv(65536)
+        while data:
+            length, kind = struct.unpack_from("IH", data)
+            yield kind, data[:length]
+            data = data[length:]
+request = struct.pack("IHHII", 16, 5 << 10 | 1, 0x301, 9, 0)
+with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20) as s:
+    for send in (lambda: s.sendto(request, (0, 0)), lambda: s.send(request),
+                 lambda: s.sendmsg([request[:8], request[8:]])):
+        assert send() == 16
+        found = []
+        for kind, message in messages(s):
+            if kind == 3:
+                break
+            found.append(message)
+        assert sum(b"softnic0" in m for m in found) == 1, found
+    s.send(struct.pack("IHHII", 16, 2 << 10 | 1, 5, 10, 0))  # another client of RDMA
+    kind, message = next(messages(s))
+    assert kind == 2 and struct.unpack_from("i", message, 16)[0] == -22, message
+with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:  # routing: the kernel answers
+    s.send(struct.pack("IHHIIBxHiII", 32, 18, 5, 1, 0, 0, 0, 1, 0, 0))
+    assert b"lo\0" in s.recv(65536)
+print("answered")"""
+        self.assertEqual(self.run_program("python3", "-c", script), "answered\n")
 
     def test_ls_shows_links_and_types(self):
         output = self.run_program("ls", "-lan", CLASS)
@@ -167,6 +224,13 @@ class Mounted(unittest.TestCase):
         output = self.run_mounted("sh", "-c", f"id -u; {STATIC} {CLASS}/softnic0", before=nobody)
         self.assertEqual(output.split("\n")[0], "65534")
         self.check_walk(output.split("\n")[1:])
+
+    def test_programs_of_infiniband_show_the_device(self):
+        for program in ("/usr/sbin/ibstat", "/usr/sbin/ibstatus", "ibv_devices", "rdma link"):
+            with self.subTest(program):
+                if not shutil.which(program.split()[0]):
+                    self.skipTest(f"{program} is not installed")
+                self.assertIn("softnic0", self.run_mounted(*program.split()))
 
     def test_the_rest_of_sys_is_as_before(self):
         script = ("ls /sys/class /sys/devices; cat /sys/class/net/lo/mtu; ls /sys/kernel;"

@@ -86,6 +86,9 @@ class Programs(unittest.TestCase):
     def test_srq_pingpong_with_events(self):
         self.pair("ibv_srq_pingpong -e")
 
+    def test_xsrq_pingpong(self):
+        self.pair("ibv_xsrq_pingpong")
+
     def test_ib_send_bw_on_uc(self):
         self.pair("ib_send_bw -c UC -n 500")
 

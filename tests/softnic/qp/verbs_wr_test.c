@@ -26,6 +26,11 @@ static struct ibv_qp *create(struct endpoint *e, uint32_t comp_mask, uint64_t op
 	return ibv_create_qp_ex(e->ctx, &init);
 }
 
+static uint64_t ops_of_device(void)
+{
+	return ALL_OPS | (on_softnic() ? IBV_QP_EX_WITH_ATOMIC_WRITE : 0);
+}
+
 static const uint32_t with_ops = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
 static int setup(void **state)
@@ -35,7 +40,7 @@ static int setup(void **state)
 	*state = pair;
 	end_open(&pair->e, ALL_ACCESS);
 	assert_int_equal(ibv_destroy_qp(pair->e.qp), 0);
-	pair->e.qp = create(&pair->e, with_ops, ALL_OPS);
+	pair->e.qp = create(&pair->e, with_ops, ops_of_device());
 	assert_non_null(pair->e.qp);
 	puppet_start(&pair->p, &pair->e, ALL_ACCESS, &plain);
 	return 0;
@@ -172,6 +177,30 @@ static void test_atomics_change_and_return(void **state)
 	assert_int_equal(peek(pair, 8), 7);
 }
 
+/* The value is copied at the post, also by a queue pair that takes no inline data. */
+static void test_an_atomic_write_stores_8_bytes(void **state)
+{
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
+	uint64_t value = 0x1122334455667788;
+	struct ibv_send_wr *bad;
+	struct ibv_qp_ex *ex;
+	struct test_wr w;
+
+	skip_on_soft_roce("it has no atomic writes");
+	ex = start(e, 1);
+	ibv_wr_atomic_write(ex, e->remote.rkey, e->remote.addr + 16, &value);
+	value = 0;
+	finish(e, ex, IBV_WC_ATOMIC_WRITE);
+	assert_int_equal(peek(pair, 16), 0x1122334455667788);
+	*(uint64_t *)(e->buf + 24) = 99;
+	wr_make(&w, e, IBV_WR_ATOMIC_WRITE, 24, 8, 16);
+	do_wr(e, &w, IBV_WC_SUCCESS);
+	assert_int_equal(peek(pair, 16), 99);
+	w.sge.length = 4;
+	assert_int_equal(ibv_post_send(e->qp, &w.wr, &bad), EINVAL);
+}
+
 static void test_a_chain_is_posted_at_its_end_and_in_order(void **state)
 {
 	struct puppet_pair *pair = *state;
@@ -264,6 +293,8 @@ static int tests(void)
 		cmocka_unit_test_setup_teardown(test_sends_arrive_with_their_immediate, setup,
 						pair_down),
 		cmocka_unit_test_setup_teardown(test_atomics_change_and_return, setup, pair_down),
+		cmocka_unit_test_setup_teardown(test_an_atomic_write_stores_8_bytes, setup,
+						pair_down),
 		cmocka_unit_test_setup_teardown(test_a_chain_is_posted_at_its_end_and_in_order,
 						setup, pair_down),
 		cmocka_unit_test_setup_teardown(test_an_aborted_or_invalid_post_leaves_nothing,

@@ -4,26 +4,25 @@
  * The memory of a queue pair's keys, when softnic gives it back: no key is left in it. Both ends
  * are in this process, and packets between them take the way to other hosts.
  */
-#include <malloc.h>
+#include <sys/mman.h>
 
 #include "tests/support/verbs_puppet.h"
 #include "softnic/qp/qp.h"
 #include "softnic/qp_far/far.h"
 
 static struct watched_keys {
-	const void *at; /* the far side of a queue pair; set last; atomic: any thread frees */
+	const void *at; /* the agreement of a queue pair; set last; atomic: any thread unmaps */
 	uint8_t keys[2][SEAL_KEY_BYTES], session[AGREE_SESSION_BYTES];
 	unsigned int freed, found;
 } watched[2];
 
-void __real_free(void *at);
-void __wrap_free(void *at);
+int __real_munmap(void *at, size_t size);
+int __wrap_munmap(void *at, size_t size);
 
 /* Reads memory that threads may use meanwhile, and so neither by memmem() nor seen by TSan. */
 __attribute__((no_sanitize("thread")))
-static bool holds(const void *at, const void *bytes, size_t size)
+static bool holds(const void *at, size_t room, const void *bytes, size_t size)
 {
-	size_t room = malloc_usable_size((void *)at);
 	const uint8_t *from = at, *key = bytes;
 
 	for (size_t i = 0; i + size <= room; i++) {
@@ -37,31 +36,31 @@ static bool holds(const void *at, const void *bytes, size_t size)
 	return false;
 }
 
-void __wrap_free(void *at)
+int __wrap_munmap(void *at, size_t size)
 {
 	for (struct watched_keys *w = watched; at && w < watched + 2; w++) {
 		if (__atomic_load_n(&w->at, __ATOMIC_ACQUIRE) != at)
 			continue;
 		w->freed++;
-		w->found += holds(at, w->keys[0], SEAL_KEY_BYTES) +
-			    holds(at, w->keys[1], SEAL_KEY_BYTES) +
-			    holds(at, w->session, AGREE_SESSION_BYTES);
+		w->found += holds(at, size, w->keys[0], SEAL_KEY_BYTES) +
+			    holds(at, size, w->keys[1], SEAL_KEY_BYTES) +
+			    holds(at, size, w->session, AGREE_SESSION_BYTES);
 		__atomic_store_n(&w->at, NULL, __ATOMIC_RELEASE);
 	}
-	__real_free(at);
+	return __real_munmap(at, size);
 }
 
 static void watch(struct watched_keys *w, const struct endpoint *e)
 {
 	const struct far *f = to_qp(e->qp)->far;
 
-	assert_int_equal(f->agree.state, AGREE_SEALED);
-	memcpy(w->keys[0], f->agree.seal.out.bytes, SEAL_KEY_BYTES);
-	memcpy(w->keys[1], f->agree.seal.in[0].bytes, SEAL_KEY_BYTES);
-	memcpy(w->session, f->agree.session, AGREE_SESSION_BYTES);
-	assert_true(holds(f, w->keys[0], SEAL_KEY_BYTES));
-	assert_true(holds(f, w->keys[1], SEAL_KEY_BYTES));
-	__atomic_store_n(&w->at, f, __ATOMIC_RELEASE);
+	assert_int_equal(f->agree->state, AGREE_SEALED);
+	memcpy(w->keys[0], f->agree->seal.out.bytes, SEAL_KEY_BYTES);
+	memcpy(w->keys[1], f->agree->seal.in[0].bytes, SEAL_KEY_BYTES);
+	memcpy(w->session, f->agree->session, AGREE_SESSION_BYTES);
+	assert_true(holds(f->agree, sizeof(*f->agree), w->keys[0], SEAL_KEY_BYTES));
+	assert_true(holds(f->agree, sizeof(*f->agree), w->keys[1], SEAL_KEY_BYTES));
+	__atomic_store_n(&w->at, f->agree, __ATOMIC_RELEASE);
 }
 
 static void open_sealed(struct endpoint *a, struct endpoint *b)

@@ -197,6 +197,29 @@ static void test_an_atomic_is_executed_once(void **state)
 	assert_int_equal(after, before + 3);
 }
 
+/* A second time would undo what was written since. */
+static void test_an_atomic_write_is_executed_once(void **state)
+{
+	(void)state;
+	roce_post(&a, ROCE_OP_ATOMIC_WRITE, 8);
+	roce_expect(&a, ROCE_ATOMIC_WRITE, &sent);
+	assert_int_equal(sent.p.payload_bytes, 8);
+	assert_int_equal(sent.p.dma_bytes, 8);
+	roce_deliver(&b, &sent);
+	assert_memory_equal(b.memory, a.local, 8);
+	roce_expect(&b, ROCE_READ_ONLY, &other); /* lost */
+	memset(b.memory, 0x55, 8);
+	roce_wait(&a, FIXTURE_TIMEOUT_NS);
+	roce_expect(&a, ROCE_ATOMIC_WRITE, &sent);
+	roce_deliver(&b, &sent);
+	roce_expect(&b, ROCE_READ_ONLY, &other);
+	assert_int_equal(other.p.payload_bytes, 0);
+	roce_deliver(&a, &other);
+	roce_expect_completion(&a, ROCE_SUCCESS);
+	assert_int_equal(b.memory[0], 0x55);
+	assert_int_equal(b.writes, 1);
+}
+
 static void test_depth_and_fence_hold_back(void **state)
 {
 	struct roce_wqe fenced = { .op = ROCE_OP_WRITE, .rkey = FIXTURE_RKEY, .is_fenced = true };
@@ -410,6 +433,9 @@ static void test_invalid_requests_are_refused(void **state)
 	refused((struct roce_packet){ .opcode = ROCE_WRITE_ONLY, .dma_bytes = UINT32_MAX }, 8);
 	refused((struct roce_packet){ .opcode = ROCE_READ_REQUEST, .dma_bytes = UINT32_MAX }, 0);
 	refused((struct roce_packet){ .opcode = ROCE_FETCH_ADD, .addr = 4 }, 0);
+	refused((struct roce_packet){ .opcode = ROCE_ATOMIC_WRITE, .addr = 4, .dma_bytes = 8 }, 8);
+	refused((struct roce_packet){ .opcode = ROCE_ATOMIC_WRITE, .dma_bytes = 8 }, 4);
+	refused((struct roce_packet){ .opcode = ROCE_ATOMIC_WRITE, .dma_bytes = 16 }, 8);
 }
 
 static void test_packets_for_others_are_dropped_and_counted(void **state)
@@ -582,6 +608,7 @@ int main(void)
 		cmocka_unit_test_setup(test_a_read_restarts_in_the_middle, setup),
 		cmocka_unit_test_setup(test_a_long_read_is_requested_in_pieces, setup),
 		cmocka_unit_test_setup(test_an_atomic_is_executed_once, setup),
+		cmocka_unit_test_setup(test_an_atomic_write_is_executed_once, setup),
 		cmocka_unit_test_setup(test_depth_and_fence_hold_back, setup),
 		cmocka_unit_test_setup(test_silence_exhausts_the_retries, setup),
 		cmocka_unit_test_setup(test_rnr_waits_for_the_responders_timer, setup),

@@ -66,9 +66,16 @@ static enum roce_status execute_atomic(void *host, const struct roce_packet *p, 
 	struct roce_host *h = host;
 	uint64_t value;
 
-	if (check(host, p->rkey, ROCE_RIGHT_ATOMIC, p->addr, sizeof(value)))
+	if (check(host, p->rkey,
+		  p->opcode == ROCE_ATOMIC_WRITE ? ROCE_RIGHT_WRITE : ROCE_RIGHT_ATOMIC, p->addr,
+		  sizeof(value)))
 		return ROCE_REM_ACCESS;
 	memcpy(original, h->memory + p->addr, sizeof(*original));
+	if (p->opcode == ROCE_ATOMIC_WRITE) {
+		memcpy(h->memory + p->addr, p->payload, sizeof(value));
+		h->writes++;
+		return ROCE_SUCCESS;
+	}
 	value = p->opcode == ROCE_FETCH_ADD ? *original + p->swap_add :
 		*original == p->compare	    ? p->swap_add :
 					      *original;

@@ -31,23 +31,28 @@ struct rq_sides {
 	bool out[SIZE];
 };
 
+static size_t queue_bytes(void)
+{
+	return rq_own_bytes(SIZE, SGES) + rq_bytes(SIZE);
+}
+
 static void ring_init(struct rq_sides *ring)
 {
 	size_t arrivals = arrivals_bytes(arrivals_size_for(SIZE));
 
 	memset(ring, 0, sizeof(*ring));
-	ring->memory = mmap(NULL, arrivals + rq_bytes(SIZE, SGES), PROT_READ | PROT_WRITE,
+	ring->memory = mmap(NULL, arrivals + queue_bytes(), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(ring->memory != MAP_FAILED);
 	arrivals_format(&ring->arrivals, ring->memory, arrivals_size_for(SIZE));
-	rq_format(&ring->rq, ring->memory + arrivals, SIZE, SGES, 1);
+	rq_format(&ring->rq, ring->memory + arrivals, NULL, SIZE, SGES, 1);
 	ring->tail = rq_first_position(&ring->rq);
 	ring->polled = arrivals_first_position(&ring->arrivals);
 }
 
 static void ring_fini(struct rq_sides *ring)
 {
-	munmap(ring->memory, arrivals_bytes(arrivals_size_for(SIZE)) + rq_bytes(SIZE, SGES));
+	munmap(ring->memory, arrivals_bytes(arrivals_size_for(SIZE)) + queue_bytes());
 }
 
 /* Each buffer holds the position twice, to expose a torn copy. */
@@ -255,6 +260,7 @@ static void test_nonsense_is_refused_and_ends(void **state)
 	struct rq_receive r;
 	struct rq_sides ring;
 	struct rq rq;
+	const size_t own = rq_own_bytes(SIZE, SGES), room = rq_bytes(SIZE);
 	uint32_t i;
 
 	(void)state;
@@ -270,12 +276,16 @@ static void test_nonsense_is_refused_and_ends(void **state)
 		ring.arrivals.shared->at[i] = UINT64_MAX / 2;
 	arrivals_add(&ring.arrivals, 0);
 	assert_true(arrivals_are_overrun(&ring.arrivals, ring.polled));
-	ring.rq.shared->size = 3;
-	assert_int_equal(rq_map(&rq, ring.rq.shared, rq_bytes(SIZE, SGES)), -EPROTO);
-	ring.rq.shared->size = 2 * SIZE;
-	assert_int_equal(rq_map(&rq, ring.rq.shared, rq_bytes(SIZE, SGES)), -EPROTO);
-	ring.rq.shared->size = SIZE;
-	assert_int_equal(rq_map(&rq, ring.rq.shared, rq_bytes(SIZE, SGES)), 0);
+	ring.rq.own->size = 3;
+	assert_int_equal(rq_map(&rq, ring.rq.own, queue_bytes(), NULL, 0), -EPROTO);
+	ring.rq.own->size = 2 * SIZE;
+	assert_int_equal(rq_map(&rq, ring.rq.own, queue_bytes(), NULL, 0), -EPROTO);
+	ring.rq.own->size = SIZE;
+	assert_int_equal(rq_map(&rq, ring.rq.own, queue_bytes() - 1, NULL, 0), -EPROTO);
+	assert_int_equal(rq_map(&rq, ring.rq.own, queue_bytes(), NULL, 0), 0);
+	assert_int_equal(rq_map(&rq, ring.rq.own, own, ring.rq.shared, room - 1), -EPROTO);
+	assert_int_equal(rq_map(&rq, ring.rq.own, own - 1, ring.rq.shared, room), -EPROTO);
+	assert_int_equal(rq_map(&rq, ring.rq.own, own, ring.rq.shared, room), 0);
 	ring_fini(&ring);
 }
 

@@ -159,6 +159,67 @@ static void test_in_error_the_last_receive_is_told_of(void **state)
 	puppet_stop(&p, &e);
 }
 
+static int resize(struct srq_sink *s, uint32_t max_wr)
+{
+	struct ibv_srq_attr attr = { .max_wr = max_wr };
+
+	return ibv_modify_srq(s->srq, &attr, IBV_SRQ_MAX_WR);
+}
+
+static int post_more(struct srq_sink *s, uint64_t id)
+{
+	struct ibv_sge sge = { (uintptr_t)s->base.buf, LENGTH, s->base.mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_srq_recv(s->srq, &wr, &bad);
+}
+
+/* The senders keep what they mapped, and receives that are posted stay. */
+static void test_a_queue_grows_and_shrinks_while_it_is_used(void **state)
+{
+	struct ibv_srq_attr attr;
+	struct srq_sink *s = *state;
+	struct puppet p;
+	struct endpoint e;
+	uint64_t id;
+	int i;
+
+	open_receiver(&e, s);
+	puppet_start(&p, &e, ALL_ACCESS, &plain);
+	post_all(s);
+	receive_one(&e, &p);
+	assert_int_equal(resize(s, 2 * RECEIVES), 0);
+	assert_int_equal(ibv_query_srq(s->srq, &attr), 0);
+	assert_in_range(attr.max_wr, 2 * RECEIVES, 4 * RECEIVES);
+	for (id = RECEIVES - 1; id < attr.max_wr; id++)
+		assert_int_equal(post_more(s, id), 0);
+	assert_int_equal(post_more(s, id), ENOMEM);
+	assert_int_equal(resize(s, RECEIVES), EINVAL); /* more are posted */
+	for (i = 0; i < 2 * RECEIVES; i++)
+		receive_one(&e, &p);
+	while (attr.max_wr-- > 2 * RECEIVES)
+		receive_one(&e, &p);
+	assert_int_equal(resize(s, RECEIVES), 0);
+	post_all(s);
+	for (i = 0; i < RECEIVES; i++)
+		receive_one(&e, &p);
+	puppet_stop(&p, &e);
+}
+
+static void test_a_size_that_cannot_be_changes_nothing(void **state)
+{
+	struct srq_sink *s = *state;
+	struct ibv_srq_attr attr = { .max_wr = RECEIVES, .srq_limit = RECEIVES + 1 };
+
+	skip_on_soft_roce("it rounds sizes up");
+	assert_int_equal(resize(s, 0), EINVAL);
+	assert_int_equal(resize(s, 1 << 20), EINVAL);
+	assert_int_equal(resize(s, 4 * RECEIVES + 1), ENOMEM);
+	assert_int_equal(ibv_modify_srq(s->srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
+	post_all(s);
+	assert_int_equal(post_more(s, 0), ENOMEM);
+}
+
 static bool poll_one(struct endpoint *e, struct ibv_wc *wc)
 {
 	return ibv_poll_cq(e->cq, 1, wc) == 1;
@@ -241,6 +302,8 @@ static int tests(void)
 		ONE(test_one_limit_gives_one_event_when_fewer_are_left),
 		ONE(test_a_limit_that_is_reached_already_is_told_at_once),
 		ONE(test_in_error_the_last_receive_is_told_of),
+		ONE(test_a_queue_grows_and_shrinks_while_it_is_used),
+		ONE(test_a_size_that_cannot_be_changes_nothing),
 		ONE(test_a_dead_process_leaves_receives_to_others),
 		ONE(test_senders_of_several_processes_share_the_receives),
 	};

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -87,19 +88,45 @@ static void copy_for_ever(struct copy_board *board)
 	}
 }
 
+/* How often the copier left its CPU by itself: it makes no system calls, so by stopping. */
+static unsigned long switches_of(pid_t copier)
+{
+	char path[64], line[256];
+	unsigned long switches = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", copier);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		sscanf(line, "voluntary_ctxt_switches: %lu", &switches);
+	fclose(file);
+	return switches;
+}
+
+/* The kernel tells us of the stop shortly before the copier leaves its CPU. */
+static void stop(pid_t copier)
+{
+	unsigned long before = switches_of(copier);
+	int status;
+
+	kill(copier, SIGSTOP);
+	assert_int_equal(waitpid(copier, &status, WUNTRACED), copier);
+	assert_true(WIFSTOPPED(status));
+	while (switches_of(copier) == before)
+		usleep(50);
+}
+
 /* The copier is stopped, cut off, and woken; its memory has another use meanwhile. */
 static void stop_once(struct copy_board *board, pid_t copier, uint64_t *rng)
 {
 	uint64_t copies = load_relaxed(&board->copies);
 	uint32_t refused;
-	int status;
 
 	while (load_relaxed(&board->copies) == copies)
 		usleep(50);
 	usleep((useconds_t)weir_rng_scale(weir_rng_next(rng), 200));
-	kill(copier, SIGSTOP);
-	assert_int_equal(waitpid(copier, &status, WUNTRACED), copier);
-	assert_true(WIFSTOPPED(status));
+	stop(copier);
 	store_ordered(&board->cut, 1);
 	memset(board->to, LATE, sizeof(board->to));
 	refused = load_ordered(&board->refused);

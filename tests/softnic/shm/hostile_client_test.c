@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,6 +17,8 @@
 #include "wrong_fd.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/control/option.h"
+#include "softnic/control/warning.h"
+#include "softnic/loop/loop.h"
 #include "fd/passed_fd.h"
 #include "tests/support/silent_slot.h"
 #include "tests/support/verbs_puppet.h"
@@ -114,6 +117,39 @@ static void test_without_a_queue_pair_a_peer_reaches_no_memory(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	munmap(map, 4096);
 	close(memory);
+}
+
+/* The client locks each file given to a client without a queue pair. */
+static void test_a_peer_without_a_queue_pair_holds_no_atomics_up(void **state)
+{
+	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 0 };
+	struct puppet_pair *pair = *state;
+	struct shm_msg m = { .type = MSG_HELLO };
+	struct pollfd p = { call(pair->p.name.qpn >> SOFTNIC_QP_INDEX_BITS), POLLIN, 0 };
+	int fds[SHM_MSG_FDS_MAX], held[SHM_MSG_FDS_MAX], listening, i;
+	char path[32];
+	struct test_wr w;
+	uint32_t slot;
+
+	listening = claim_slot(&slot);
+	assert_true(listening >= 0);
+	m.value = slot;
+	assert_int_equal(shm_msg_send(p.fd, &m, NULL, 0), 0);
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(shm_msg_receive(p.fd, &m, fds), 0);
+	assert_true(fds[1] >= 0);
+	for (i = 0; i < SHM_MSG_FDS_MAX; i++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[i]);
+		held[i] = fds[i] < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+		assert_true(held[i] < 0 || !fcntl(held[i], F_OFD_SETLK, &all));
+	}
+	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0),
+	      IBV_WC_SUCCESS);
+	for (i = 0; i < SHM_MSG_FDS_MAX; i++)
+		close(held[i]);
+	shm_msg_close_fds(fds);
+	close(p.fd);
+	close(listening);
 }
 
 /* Return: an exit status: 0 refused, 1 not refused. */
@@ -267,6 +303,149 @@ static void test_words_that_are_no_message_end_the_call(void **state)
 	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 }
 
+/* Send a message to a gate. Return: whether softnic then hears the next message of the call. */
+static bool is_heard_after(uint64_t says, size_t brings)
+{
+	struct shm_msg hello = { .type = MSG_HELLO }, answer;
+	static struct {
+		struct shm_msg m;
+		char bytes[SHM_MSG_BYTES_MAX + 1];
+	} words;
+	int fd = call(nic.slot);
+	bool is_heard;
+
+	words.m = (struct shm_msg){ SHARED_MAGIC, SHARED_VERSION, MSG_GATE_SEND, .value = says };
+	assert_int_equal(send(fd, &words, sizeof(words.m) + brings, 0), sizeof(words.m) + brings);
+	(void)!shm_msg_send(fd, &hello, NULL, 0);
+	is_heard = read(fd, &answer, sizeof(answer)) == sizeof(answer);
+	close(fd);
+	return is_heard;
+}
+
+static void test_a_message_of_wrong_length_ends_the_call(void **state)
+{
+	enum { MAX = SHM_MSG_BYTES_MAX };
+	static const struct {
+		uint64_t says;
+		size_t brings;
+		bool is_heard;
+	} cases[] = {
+		{ 0, 0, true },
+		{ 1, 1, true },
+		{ MAX, MAX, true },
+		{ 0, 1, false },
+		{ 1, 0, false },
+		{ 2, 1, false },
+		{ MAX, 0, false },
+		{ MAX, MAX - 1, false },
+		{ MAX, MAX + 1, false },
+		{ MAX + 1, 0, false },
+		{ MAX + 1, MAX, false },
+		{ MAX + 1, MAX + 1, false },
+		{ 4 * MAX, 0, false },
+		{ 1ull << 32, 0, false },
+		{ (1ull << 32) + 1, 1, false },
+		{ UINT64_MAX, 0, false },
+		{ 0 - sizeof(struct shm_msg), 0, false },
+	};
+	struct puppet_pair *pair = *state;
+	struct test_wr w;
+	int failed = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (is_heard_after(cases[i].says, cases[i].brings) != cases[i].is_heard)
+			failed++, print_error("%#llx bytes said, %zu brought\n",
+					      (unsigned long long)cases[i].says, cases[i].brings);
+	assert_int_equal(failed, 0);
+	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+}
+
+/* The client sees only the end of the call. */
+static void test_a_client_of_another_version_is_named(void **state)
+{
+	struct shm_msg m = { .magic = SHARED_MAGIC, .version = SHARED_VERSION - 1 };
+	int said = memfd_create("stderr", MFD_CLOEXEC), old = dup(STDERR_FILENO);
+	char text[256] = "";
+	int fd;
+
+	(void)state;
+	assert_true(said >= 0 && old >= 0);
+	fd = call(nic.slot);
+	assert_int_equal(dup2(said, STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
+	assert_int_equal(read(fd, &m, sizeof(m)), 0);
+	dup2(old, STDERR_FILENO);
+	assert_true(pread(said, text, sizeof(text) - 1, 0) > 0);
+	assert_non_null(strstr(text, "another version of softnic: use the same version"));
+	close(fd);
+	close(old);
+	close(said);
+}
+
+/* Return: the lines of the file @said that have the words @with. */
+static unsigned int count_lines(int said, const char *with)
+{
+	unsigned int count = 0;
+	char line[256];
+	FILE *text = fdopen(dup(said), "r");
+
+	assert_non_null(text);
+	rewind(text);
+	while (fgets(line, sizeof(line), text))
+		count += strstr(line, with) != NULL;
+	fclose(text);
+	return count;
+}
+
+/* A caller needs no key and no slot to be told of. */
+static void test_refused_callers_write_few_lines(void **state)
+{
+	enum { CALLS = 3 * WARNING_LINES_MAX };
+	uint64_t begin_ns = softnic_loop_now_ns(), periods;
+	int said = memfd_create("stderr", MFD_CLOEXEC), old = dup(STDERR_FILENO), fd, i;
+	struct shm_msg m;
+
+	(void)state;
+	assert_true(said >= 0 && old >= 0);
+	assert_int_equal(dup2(said, STDERR_FILENO), STDERR_FILENO);
+	for (i = 0; i < CALLS; i++) {
+		m = (struct shm_msg){ .magic = SHARED_MAGIC, .version = SHARED_VERSION + 1 };
+		fd = call(nic.slot);
+		assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
+		assert_int_equal(read(fd, &m, sizeof(m)), 0);
+		close(fd);
+	}
+	dup2(old, STDERR_FILENO);
+	periods = 2 + (softnic_loop_now_ns() - begin_ns) / WARNING_PERIOD_NS;
+	/* A fast machine has at most two periods. */
+	assert_true(count_lines(said, "another version") <= periods * WARNING_LINES_MAX);
+	close(old);
+	close(said);
+}
+
+static void test_the_next_line_tells_how_many_were_suppressed(void **state)
+{
+	int said = memfd_create("stderr", MFD_CLOEXEC), old = dup(STDERR_FILENO), i;
+	struct warning_limit limit = { 0 };
+
+	(void)state;
+	assert_true(said >= 0 && old >= 0);
+	assert_int_equal(dup2(said, STDERR_FILENO), STDERR_FILENO);
+	for (i = 0; i < WARNING_LINES_MAX + 7; i++) {
+		warning_write(&limit, "line %d", i);
+		if (!i)
+			limit.since_ns += 1000 * WARNING_PERIOD_NS; /* on a slow machine, too */
+	}
+	limit.since_ns = 0;
+	warning_write(&limit, "line %d", i);
+	dup2(old, STDERR_FILENO);
+	assert_int_equal(count_lines(said, "softnic: line "), WARNING_LINES_MAX + 1);
+	assert_int_equal(count_lines(said, "softnic: suppressed lines=7\n"), 1);
+	close(old);
+	close(said);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
@@ -274,6 +453,8 @@ static int tests(void)
 						pair_down),
 		cmocka_unit_test_setup_teardown(test_without_a_queue_pair_a_peer_reaches_no_memory,
 						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_peer_without_a_queue_pair_holds_no_atomics_up, pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(
 			test_from_another_pid_namespace_nothing_is_made_to_fail, pair_up,
 			pair_down),
@@ -283,6 +464,13 @@ static int tests(void)
 			test_a_question_that_brings_descriptors_ends_the_call, pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(test_words_that_are_no_message_end_the_call,
 						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_a_message_of_wrong_length_ends_the_call,
+						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_a_client_of_another_version_is_named, pair_up,
+						pair_down),
+		cmocka_unit_test_setup_teardown(test_refused_callers_write_few_lines, pair_up,
+						pair_down),
+		cmocka_unit_test(test_the_next_line_tells_how_many_were_suppressed),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

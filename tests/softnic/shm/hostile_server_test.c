@@ -125,9 +125,9 @@ static int create_qp(const struct server_act *act, const struct shm_msg *m)
 {
 	enum { GUARDS = 8 };
 	size_t size = sizeof(struct shared_qp) + GUARDS * sizeof(struct shared_guard) +
-		      arrivals_bytes(0) + rq_bytes(0, 0);
+		      arrivals_bytes(0) + rq_own_bytes(0, 0) + rq_bytes(0);
 	struct shared_qp *qp;
-	struct shared_rq *rq;
+	struct shared_rq_own *rq;
 	void *map;
 	int fd;
 
@@ -185,8 +185,10 @@ static void give_qp(int fd, const struct server_act *act, const struct shm_msg *
 		.addr = asked->addr,
 		.has = act->wakeup ? HAS_WAKEUP | HAS_MEMORY : HAS_MEMORY,
 	};
-	int fds[SHM_MSG_FDS_MAX] = { odd_file_open(act->qp, create_qp(act, asked)), -1, -1, -1 };
+	int fds[SHM_MSG_FDS_MAX];
 
+	memset(fds, -1, sizeof(fds));
+	fds[0] = odd_file_open(act->qp, create_qp(act, asked));
 	if (act->wakeup)
 		*shm_msg_fd(&m, fds, HAS_WAKEUP) = odd_file_open(act->wakeup, -1);
 	*shm_msg_fd(&m, fds, HAS_MEMORY) =

@@ -63,6 +63,12 @@ static const struct shm_msg hello = {
 	.type = MSG_HELLO,
 };
 
+static const struct shm_msg later = {
+	.magic = SHARED_MAGIC,
+	.version = SHARED_VERSION + 1,
+	.type = MSG_HELLO,
+};
+
 static void a_refused_connection_leaves_no_descriptor(void **state)
 {
 	static const struct {
@@ -73,8 +79,9 @@ static void a_refused_connection_leaves_no_descriptor(void **state)
 	} cases[] = {
 		{ "nothing, with a descriptor", "", 0, 1, -EPIPE },
 		{ "a message too short", &hello, 8, 3, -EPROTO },
-		{ "not of this version", "0123456789012345678901234567890123456789", 40, 2,
-		  -EPROTO },
+		{ "no message", "0123456789012345678901234567890123456789", 40, 2, -EPROTO },
+		{ "not of this version", &later, sizeof(later), 2, -EPROTONOSUPPORT },
+		{ "as short as a version", &later, 8, 2, -EPROTONOSUPPORT },
 		{ "one descriptor over", &hello, sizeof(hello), SHM_MSG_FDS_MAX + 1, -EMFILE },
 		{ "far too many descriptors", &hello, sizeof(hello), FDS_SENT_MAX, -EMFILE },
 	};

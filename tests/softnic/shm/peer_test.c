@@ -189,7 +189,7 @@ static void test_an_answer_to_an_earlier_question_is_not_taken(void **state)
 {
 	struct puppet_pair pair;
 	struct qp_segment segment;
-	int fds[SHM_MSG_FDS_MAX] = { -1, -1, -1, -1 };
+	int fds[SHM_MSG_FDS_MAX] = { -1, -1, -1, -1, -1, -1 };
 	struct shm_msg late = { .type = MSG_QP };
 	struct qp *qp;
 	struct test_wr w;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* Test: softnic rogue tracer; devices: softnic; timeout: 60 */
 /*
- * A process that the kernel does not let attach to another connects to it through softnic, under a
- * true name and to a queue pair that accepts everybody. It gets no way to the other's memory.
+ * A process asks another, under a true name, for a queue pair that is connected to it, and for one
+ * that takes everybody's datagrams. The first is a way to the other's memory only if the kernel
+ * would let the process attach. The second is none.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 #include "wrong_fd.h"
 
 enum { SECRET = 0x5ec2e7, HAS_QP = 1, READS = 2, WRITES = 4, ATTACHES = 8, HAS_FILE = 16 };
-enum { CANNOT = 77 };
+enum { CANNOT = 77, THEIR_INDEX = 5 };
 
 static uint64_t secret = SECRET;
 
@@ -128,7 +129,7 @@ static int attack(const struct target *t)
 	if (!exchange(fd, &m, fds))
 		return 0;
 	m = (struct shm_msg){ .type = MSG_ASK_QP, .qpn = t->qpn };
-	m.from = slot << SOFTNIC_QP_INDEX_BITS;
+	m.from = slot << SOFTNIC_QP_INDEX_BITS | THEIR_INDEX;
 	if (!exchange(fd, &m, fds))
 		return 0;
 	got = (m.value ? 0 : HAS_QP) | try_attach(t->pid);
@@ -157,7 +158,42 @@ static int send_rogue(const struct target *t, bool (*change)(void))
 	return WEXITSTATUS(status);
 }
 
-/* A datagram queue pair: from RTR on it accepts every process of the user. */
+/* Connected to the queue pair that the next rogue will name as its own. */
+static struct ibv_qp *open_to_rogue(struct endpoint *e)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = e->qp->send_cq,
+		.recv_cq = e->qp->recv_cq,
+		.cap = { 1, 1, 1, 1, 0 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.max_dest_rd_atomic = 1,
+		.ah_attr = { .port_num = 1 },
+	};
+	int listening = claim_slot(&attr.dest_qp_num);
+
+	assert_true(qp && listening >= 0);
+	close(listening);
+	attr.dest_qp_num = attr.dest_qp_num << SOFTNIC_QP_INDEX_BITS | THEIR_INDEX;
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC),
+			 0);
+	return qp;
+}
+
+/* A datagram queue pair: from RTR on it takes datagrams of every process of the user. */
 static struct ibv_qp *open_to_all(struct endpoint *e)
 {
 	struct ibv_qp_init_attr init = {
@@ -184,7 +220,7 @@ static void test_only_permitted_processes_get_memory(void **state)
 	static const struct {
 		const char *name;
 		bool (*change)(void);
-		int gets;
+		int gets; /* of the connected queue pair */
 	} cases[] = {
 		{ "an ordinary process of the user", stay, HAS_QP | READS | WRITES | HAS_FILE },
 		{ "root without capabilities", drop_capabilities, HAS_QP },
@@ -193,22 +229,29 @@ static void test_only_permitted_processes_get_memory(void **state)
 		{ "a process in a PID namespace of its own", enter_pid_namespace, HAS_QP },
 	};
 	struct puppet_pair *pair = *state;
-	struct ibv_qp *qp = open_to_all(&pair->e);
+	struct ibv_qp *to_all = open_to_all(&pair->e), *qp;
 	int memory = sealed_file(4096), got, failed = 0;
 	void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	struct ibv_mr *mr = ibv_reg_mr(pair->e.pd, map, 4096, ALL_ACCESS);
-	struct target t = { nic.slot, qp->qp_num, 0, getpid() };
+	struct target t = { .slot = nic.slot, .pid = getpid() };
 	size_t i;
 
 	assert_non_null(mr);
 	t.file = nic.pub->mrs[mr->handle].file;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		t.qpn = to_all->qp_num;
+		got = send_rogue(&t, cases[i].change);
+		if (got != CANNOT && (got & ~ATTACHES) != HAS_QP)
+			failed++, print_error("%s got %d for datagrams\n", cases[i].name, got);
+		qp = open_to_rogue(&pair->e);
+		t.qpn = qp->qp_num;
 		got = send_rogue(&t, cases[i].change);
 		if (got != CANNOT && (got & ~ATTACHES) != cases[i].gets)
 			failed++, print_error("%s got %d\n", cases[i].name, got);
+		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
 	assert_int_equal(failed, 0);
-	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_qp(to_all), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	munmap(map, 4096);
 	close(memory);

@@ -75,7 +75,8 @@ static void ask_for(struct slot_sender *s, const struct endpoint *e, uint32_t fr
 	assert_true(guard_claim(&s->guard, &guards, from));
 	rest = s->shared->rest + guards.num * sizeof(*guards.at);
 	assert_int_equal(arrivals_map(&s->arrivals, rest, s->size, s->shared->arrivals), 0);
-	assert_int_equal(rq_map(&s->rq, rest + arrivals_bytes(s->arrivals.size), s->size), 0);
+	rest += arrivals_bytes(s->arrivals.size);
+	assert_int_equal(rq_map(&s->rq, rest, s->size, NULL, 0), 0);
 }
 
 static void take(struct slot_sender *s)

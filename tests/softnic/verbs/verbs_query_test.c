@@ -36,12 +36,12 @@ static void test_the_extended_query_says_the_same_and_more(void **state)
 	assert_int_equal(ibv_query_device_ex(e->ctx, NULL, &ex), 0);
 	assert_memory_equal(&ex.orig_attr, &attr, sizeof(attr));
 	assert_int_equal((uint32_t)ex.device_cap_flags_ex, attr.device_cap_flags);
-	if (!soft_roce_differs("there may be more capabilities than 32 bits hold"))
-		assert_int_equal(ex.device_cap_flags_ex >> 32, 0);
+	if (!soft_roce_differs("it may lack atomic writes, and have others that need 64 bits"))
+		/* atomic writes, and flushes to global visibility */
+		assert_int_equal(ex.device_cap_flags_ex >> 32, 1 << 8 | 1 << 6);
 	assert_int_equal(ex.phys_port_cnt_ex, attr.phys_port_cnt);
 	if (!soft_roce_differs("there is no clock"))
 		assert_true(ex.completion_timestamp_mask == UINT64_MAX);
-	assert_int_equal(ex.odp_caps.general_caps, 0);
 	assert_int_equal(ex.tso_caps.max_tso, 0);
 	assert_int_equal(ex.tm_caps.max_num_tags, 0);
 	assert_int_equal(ex.max_dm_size, 0);
@@ -123,7 +123,6 @@ static void test_a_region_may_be_known_by_other_addresses(void **state)
 	assert_ptr_equal(mr->addr, e->buf);
 	assert_int_equal(mr->length, 4096);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	assert_null(ibv_reg_mr_iova2(e->pd, e->buf, 4096, 0, IBV_ACCESS_ON_DEMAND));
 }
 
 static void test_a_shared_receive_queue_reports_its_size(void **state)
@@ -140,7 +139,7 @@ static void test_a_shared_receive_queue_reports_its_size(void **state)
 	struct ibv_recv_wr wr = { 0 }, *bad;
 	int i;
 
-	skip_on_soft_roce("its size is one less than a power of two, and may be changed");
+	skip_on_soft_roce("its size is one less than a power of two");
 	srq = ibv_create_srq_ex(e->ctx, &init);
 	assert_non_null(srq);
 	assert_int_equal(ibv_query_srq(srq, &attr), 0);
@@ -148,7 +147,6 @@ static void test_a_shared_receive_queue_reports_its_size(void **state)
 	assert_int_equal(attr.max_sge, 2);
 	assert_int_equal(attr.srq_limit, 0);
 	attr = (struct ibv_srq_attr){ .max_wr = 20, .srq_limit = 4 };
-	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EOPNOTSUPP);
 	for (i = 0; i < 5; i++)
 		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: mount seen */
+/* A mount's memory of generations, and the sizes of sealed files. */
+#include "apps/mount/mount.h"
+#include "apps/mount/sealed/seen.h"
+#include "apps/mount/sealed/size.h"
+#include "tests/support/cmocka_all.h"
+
+static bool has_no_memory;
+static unsigned int lines;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void __wrap_mount_log(enum weir_log_level level, const char *format, ...);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return has_no_memory ? NULL : __real_calloc(count, size);
+}
+
+void __wrap_mount_log(enum weir_log_level level, const char *format, ...)
+{
+	assert_int_equal(level, WEIR_LOG_ERROR);
+	assert_non_null(strstr(format, "id=W511"));
+	lines++;
+}
+
+static void a_generation_is_remembered(void **state)
+{
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	assert_int_equal(seen_find(&seen, 2, 5), 0);
+	for (uint64_t block = 0; block < 1000; block++)
+		seen_note(&seen, 2 + block % 3, block * block, 100 + block);
+	for (uint64_t block = 0; block < 1000; block++)
+		assert_int_equal(seen_find(&seen, 2 + block % 3, block * block), 100 + block);
+	assert_int_equal(seen_find(&seen, 9, 0), 0);
+	seen_fini(&seen);
+}
+
+static void an_older_generation_does_not_replace_a_newer(void **state)
+{
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	seen_note(&seen, 2, 5, 10);
+	seen_note(&seen, 2, 5, 9);
+	assert_int_equal(seen_find(&seen, 2, 5), 10);
+	seen_note(&seen, 2, 5, 11);
+	assert_int_equal(seen_find(&seen, 2, 5), 11);
+	seen_fini(&seen);
+}
+
+static void a_block_that_was_cut_off_may_be_a_hole(void **state)
+{
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	for (uint64_t block = 0; block < 30; block++)
+		seen_note(&seen, 2, block, 10);
+	seen_note(&seen, 3, 15, 10);
+	seen_cut(&seen, 2, 11, 20, false);
+	for (uint64_t block = 0; block < 30; block++)
+		assert_true(seen_find(&seen, 2, block) ==
+			    (block >= 11 && block < 20 ? 10 | SEEN_MAY_BE_HOLE : 10));
+	assert_int_equal(seen_find(&seen, 3, 15), 10);
+	seen_note(&seen, 2, 12, 9); /* still too old */
+	seen_note(&seen, 2, 12, 10); /* the donor may still cut it off */
+	assert_true(seen_find(&seen, 2, 12) == (10 | SEEN_MAY_BE_HOLE));
+	seen_note(&seen, 2, 12, 12);
+	assert_int_equal(seen_find(&seen, 2, 12), 12);
+	seen_fini(&seen);
+}
+
+static void a_block_that_is_cut_off_does_not_come_back(void **state)
+{
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	seen_note(&seen, 2, 4, 10);
+	seen_note(&seen, 2, 5, 10);
+	seen_cut(&seen, 2, 5, 6, true);
+	assert_int_equal(seen_find(&seen, 2, 4), 10);
+	assert_true(seen_find(&seen, 2, 5) == (11 | SEEN_MAY_BE_HOLE));
+	seen_note(&seen, 2, 5, 12);
+	assert_int_equal(seen_find(&seen, 2, 5), 12);
+	seen_fini(&seen);
+}
+
+static void older_slots_do_not_come_back_below_a_floor(void **state)
+{
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	seen_note(&seen, 2, 4, 10);
+	seen_raise(&seen, 2, 6, 20);
+	assert_int_equal(seen_find(&seen, 2, 4), 10);
+	assert_int_equal(seen_find(&seen, 2, 5), 0);
+	assert_true(seen_find(&seen, 2, 6) == (20 | SEEN_MAY_BE_HOLE));
+	seen_note(&seen, 2, 7, 19); /* as a write learns of a slot that it replaces */
+	assert_true(seen_find(&seen, 2, 7) == (20 | SEEN_MAY_BE_HOLE));
+	seen_note(&seen, 2, 7, 30);
+	assert_int_equal(seen_find(&seen, 2, 7), 30);
+	seen_raise(&seen, 2, 7, 40); /* behind the floor: only a block with a slot matters */
+	assert_true(seen_find(&seen, 2, 6) == (20 | SEEN_MAY_BE_HOLE));
+	assert_true(seen_find(&seen, 2, 7) == (31 | SEEN_MAY_BE_HOLE));
+	seen_raise(&seen, 2, 0, 25); /* a clock that goes back */
+	for (uint64_t block = 0; block < 20; block++)
+		assert_true(seen_find(&seen, 2, block) == (32 | SEEN_MAY_BE_HOLE));
+	assert_int_equal(seen_find(&seen, 3, 0), 0);
+	seen_fini(&seen);
+}
+
+static void count_entry(void *arg, const struct seen_entry *entry)
+{
+	unsigned int *count = arg;
+
+	(void)entry;
+	++*count;
+}
+
+static void a_file_that_is_gone_keeps_one_number(void **state)
+{
+	unsigned int count = 0;
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	seen_end(&seen, 2, 5); /* never read: nothing to keep */
+	seen_walk(&seen, count_entry, &count);
+	assert_int_equal(count, 0);
+	for (uint64_t block = 0; block < 1000; block++)
+		seen_note(&seen, 2, block, 100 + block);
+	seen_end(&seen, 2, 50);
+	seen_walk(&seen, count_entry, &count);
+	assert_int_equal(count, 1);
+	assert_int_equal(seen_find(&seen, 2, 0), 1100); /* not even a hole */
+	seen_raise(&seen, 2, 0, 2000); /* the donor uses the number again */
+	assert_true(seen_find(&seen, 2, 0) == (2000 | SEEN_MAY_BE_HOLE));
+	seen_fini(&seen);
+}
+
+static void restore_entry(void *arg, const struct seen_entry *entry)
+{
+	assert_true(seen_restore(arg, entry));
+}
+
+static void floors_outlast_a_mount(void **state)
+{
+	struct seen_blocks seen, next;
+
+	(void)state;
+	seen_init(&seen);
+	seen_init(&next);
+	seen_note(&seen, 2, 1, 10);
+	seen_raise(&seen, 2, 3, 20);
+	seen_note(&seen, 3, 0, 10);
+	seen_end(&seen, 3, 20);
+	seen_walk(&seen, restore_entry, &next);
+	for (uint64_t ino = 1; ino < 5; ino++)
+		for (uint64_t block = 0; block < 20; block++)
+			assert_true(seen_find(&next, ino, block) == seen_find(&seen, ino, block));
+	assert_int_equal(seen_find(&next, 3, 0), 20);
+	seen_fini(&next);
+	seen_fini(&seen);
+}
+
+static void the_stored_size_tells_the_size(void **state)
+{
+	(void)state;
+	for (uint64_t size = 0; size < 20000; size++) {
+		assert_int_equal(sealed_size(sealed_stored_size(size)), size);
+		assert_true(sealed_stored_size(size) < sealed_stored_size(size + 1));
+	}
+	assert_int_equal(sealed_size(sealed_stored_size(SEALED_FILE_MAX)), SEALED_FILE_MAX);
+	assert_true(sealed_stored_size(SEALED_FILE_MAX) <= INT64_MAX - FS_BLOCK);
+	/* A donor may say any size. */
+	assert_int_equal(sealed_size(SEALED_HEAD), 0);
+	assert_true(sealed_size(UINT64_MAX) < UINT64_MAX);
+}
+
+static void a_lost_generation_is_logged_once(void **state)
+{
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	seen_note(&seen, 2, 1, 5);
+	has_no_memory = true;
+	seen_note(&seen, 2, 2, 6); /* of the same page */
+	assert_int_equal(lines, 0);
+	seen_note(&seen, 3, 1, 7);
+	assert_int_equal(lines, 1);
+	seen_note(&seen, 4, 1, 8);
+	assert_int_equal(lines, 1);
+	has_no_memory = false;
+	assert_int_equal(seen_find(&seen, 2, 1), 5);
+	assert_int_equal(seen_find(&seen, 2, 2), 6);
+	assert_int_equal(seen_find(&seen, 3, 1), 0);
+	has_no_memory = true;
+	seen_raise(&seen, 5, 0, 9);
+	has_no_memory = false;
+	assert_int_equal(lines, 1);
+	assert_int_equal(seen_find(&seen, 5, 0), 0);
+	seen_fini(&seen);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lost_generation_is_logged_once),
+		cmocka_unit_test(a_generation_is_remembered),
+		cmocka_unit_test(an_older_generation_does_not_replace_a_newer),
+		cmocka_unit_test(a_block_that_was_cut_off_may_be_a_hole),
+		cmocka_unit_test(a_block_that_is_cut_off_does_not_come_back),
+		cmocka_unit_test(older_slots_do_not_come_back_below_a_floor),
+		cmocka_unit_test(a_file_that_is_gone_keeps_one_number),
+		cmocka_unit_test(floors_outlast_a_mount),
+		cmocka_unit_test(the_stored_size_tells_the_size),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
