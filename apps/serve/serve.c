@@ -437,14 +437,18 @@ static void reload_list(struct serve *serve)
 		donor_page_update(serve->page, serve->donor, &serve->answer);
 }
 
+/* Does nothing without a donor. */
 static void close_donor(struct serve *serve)
 {
+	if (!serve->donor)
+		return;
 	membership_leave(&serve->membership);
 	http_server_close(serve->web_server);
 	serve->web_server = NULL;
 	metrics_server_close(serve->metrics_server);
 	serve->metrics_server = NULL;
 	weir_donor_close(serve->donor);
+	serve->donor = NULL;
 	tenants_fini(&serve->tenants);
 	key_set_put(serve->key_set);
 	serve->key_set = NULL;
@@ -656,6 +660,25 @@ static void warn_of_no_quota(const struct serve *serve)
 }
 
 /*
+ * What is missing may come back: the map of a pool, the list of keys, the port.
+ * Return: 0; the signal that ends the process.
+ */
+static int open_again(struct serve *serve, const sigset_t *set)
+{
+	const struct timespec pause = { .tv_sec = 1 };
+	int sig;
+
+	while (open_all(serve)) {
+		notify_alive();
+		sig = sigtimedwait(set, NULL, &pause);
+		if (sig == SIGINT || sig == SIGTERM)
+			return sig;
+	}
+	tell_ready(serve);
+	return 0;
+}
+
+/*
  * Serves until a signal ends the process. A donor whose pool has gone on without its memory starts
  * again, empty, at the same address.
  */
@@ -672,10 +695,9 @@ static int serve_incarnations(struct serve *serve, const sigset_t *all, int *sig
 	tell_ready(serve);
 	while ((*sig = wait_end(serve, all)) == RESTART_SIGNAL) {
 		close_donor(serve);
-		status = open_all(serve);
-		if (status)
-			return status;
-		tell_ready(serve);
+		*sig = open_again(serve, all);
+		if (*sig)
+			break;
 	}
 	return EXIT_OK;
 }

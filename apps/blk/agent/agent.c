@@ -56,12 +56,12 @@ void blk_agent_rest(const struct blk_agent *a, bool calm)
 }
 
 /*
- * One agent a device. The name goes with the process. The agent of an earlier device with this
- * number may need a moment to end.
+ * One agent a device. The name goes with the process. The last agent, or that of an earlier device
+ * with this number, may need a moment to end, even after a SIGKILL.
  */
-int blk_agent_guard(struct blk_agent *a, bool waits)
+int blk_agent_guard(struct blk_agent *a)
 {
-	uint64_t until_ns = weir_now_ns() + (waits ? GUARD_MS * WEIR_NS_PER_MS : 0);
+	uint64_t until_ns = weir_now_ns() + GUARD_MS * WEIR_NS_PER_MS;
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
 			      "weir-blk-agent-%u", a->number);

@@ -93,7 +93,7 @@ static int attach(struct blk_agent *a, const struct blk_agent_options *options)
 
 	if (status)
 		return status;
-	status = blk_agent_guard(a, true);
+	status = blk_agent_guard(a);
 	if (!status && blk_agent_send_map(a, &a->talk, 0, 0))
 		status = failure(a->cmd, "the module refuses the map of the pool");
 	if (!status) {

@@ -76,8 +76,8 @@ struct blk_agent *blk_agent_new(const char *cmd);
 /* Opens the pool of @name, POOL/VOLUME. Return: an exit status. */
 int blk_agent_prepare(struct blk_agent *a, const char *name);
 
-/* Makes this the device's only agent. @waits: for the agent of an earlier device of the number. */
-int blk_agent_guard(struct blk_agent *a, bool waits);
+/* Makes this the device's only agent. Waits for one that ends. */
+int blk_agent_guard(struct blk_agent *a);
 
 /* A write may wait for a map, and memory for that write. Threads that come later are alike. */
 void blk_agent_keep_memory(void);

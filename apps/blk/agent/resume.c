@@ -73,7 +73,7 @@ static int take_over(struct blk_agent *a, struct blk_agent_device *device, bool 
 				 a->number);
 	}
 	if (!status)
-		status = blk_agent_guard(a, false);
+		status = blk_agent_guard(a);
 	if (!status)
 		status = blk_agent_prepare(a, device->pool);
 	if (!status)

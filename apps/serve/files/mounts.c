@@ -112,9 +112,9 @@ bool mounts_expire(struct file_mounts *mounts, uint64_t now_ns, uint64_t grace_n
 	struct file_mount *mount;
 
 	TAILQ_FOREACH(mount, &mounts->list, entry) {
-		bool is_revoked = mount->conn && staging_is_revoked(mount->conn);
+		bool is_revoked = false;
 
-		if (mount->conn && staging_is_gone(mount->conn))
+		if (mount->conn && staging_is_gone(mount->conn, &is_revoked))
 			set_conn(mount, NULL, now_ns);
 		if (is_revoked || (!mount->conn && now_ns >= mount->gone_ns + grace_ns)) {
 			*id = mount->id;

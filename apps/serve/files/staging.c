@@ -148,24 +148,15 @@ void staging_leave(struct staging *staging, struct weir_peer *peer)
 	staging_unref(conn);
 }
 
-bool staging_is_gone(struct staging_conn *conn)
+bool staging_is_gone(struct staging_conn *conn, bool *is_revoked)
 {
 	bool is_gone;
 
 	pthread_mutex_lock(&conn->staging->lock);
 	is_gone = conn->is_gone;
+	*is_revoked = conn->is_revoked;
 	pthread_mutex_unlock(&conn->staging->lock);
 	return is_gone;
-}
-
-bool staging_is_revoked(struct staging_conn *conn)
-{
-	bool is_revoked;
-
-	pthread_mutex_lock(&conn->staging->lock);
-	is_revoked = conn->is_revoked;
-	pthread_mutex_unlock(&conn->staging->lock);
-	return is_revoked;
 }
 
 bool staging_is_end(int status)

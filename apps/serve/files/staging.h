@@ -76,8 +76,8 @@ struct staging_conn *staging_find(struct staging *staging, const struct weir_pee
 
 void staging_ref(struct staging_conn *conn);
 void staging_unref(struct staging_conn *conn);
-bool staging_is_gone(struct staging_conn *conn);
-bool staging_is_revoked(struct staging_conn *conn);
+/* Whether the peer has left; @is_revoked receives whether for want of its key. */
+bool staging_is_gone(struct staging_conn *conn, bool *is_revoked);
 
 /* Begins to move bytes: see struct fsd_service_host. */
 void staging_start(struct staging *staging, struct staging_conn *conn,

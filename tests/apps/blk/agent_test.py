@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -211,9 +212,11 @@ class Agent(unittest.TestCase):
             time.sleep(pause)
             maps = self.module.maps
             agent = self.begin_agent()
-            self.eventually(lambda: self.module.maps > maps, "the next agent sends its map")
+            self.eventually(lambda: self.module.maps > maps or agent.poll() is not None,
+                            "the next agent sends its map")
             time.sleep(LEASE)
-            self.assertIsNone(agent.poll())
+            if agent.poll() is not None:
+                self.fail(agent.stderr.read())
             self.assertFalse(self.module.is_over)
             self.assertEqual(self.blk("attach", f"{self.pool}/v").returncode, 1)
             agent.kill()
@@ -223,6 +226,28 @@ class Agent(unittest.TestCase):
         self.eventually(lambda: self.module.maps > maps, "the last agent sends its map")
         self.assertEqual(self.blk("detach", "weir0").returncode, 0)
         self.assertEqual(agent.wait(PATIENCE), 0)
+
+    def test_an_agent_waits_for_the_end_of_the_last(self):
+        """A killed process has its names for a while."""
+        self.attach()
+        for agent in self.agents():
+            os.kill(agent, signal.SIGKILL)
+        maps = self.module.maps
+        with socket.socket(socket.AF_UNIX) as guard:
+            self.eventually(lambda: self.is_bound(guard, "\0weir-blk-agent-0"), "the last has ended")
+            agent = self.begin_agent()
+            time.sleep(2)
+            self.assertEqual(self.module.maps, maps)
+        self.eventually(lambda: self.module.maps > maps or agent.poll() is not None,
+                        "the next agent sends its map")
+        self.assertIsNone(agent.poll())
+
+    def is_bound(self, guard, name):
+        try:
+            guard.bind(name)
+        except OSError:
+            return False
+        return True
 
     def test_pieces_without_data_get_a_proof(self):
         self.attach()

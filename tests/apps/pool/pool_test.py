@@ -697,6 +697,29 @@ if KIND == "file":
                 if more:
                     self.add(more, "--rights", "read,write,regions,pool")
 
+        def test_a_donor_that_starts_again_waits_for_what_is_missing(self):
+            self.add("pool", "--rights", "read,write,regions,pool")
+            self.give("a", "b")
+            self.open("a", "b")
+            self.assertEqual(self.weir("volume", "create", self.pool, "v", "4M").returncode, 0)
+            donor = self.donors["b"][0]
+            os.unlink(self.path("list-b"))
+            donor.send_signal(signal.SIGSTOP)
+            self.until(lambda: self.states("b") == {"out"})
+            donor.send_signal(signal.SIGCONT)
+            self.until(lambda: "starting again, empty" in self.log("b") and
+                       self.log("b").count("No such file") > 1)
+            shutil.copy(self.path("list"), self.path("list-b"))
+            self.until(lambda: self.states("b") & {"syncing", "serving"})
+            os.unlink(self.path("list-b"))
+            before = self.log("b").count("No such file")
+            donor.send_signal(signal.SIGSTOP)
+            self.until(lambda: self.states("b") == {"out"})
+            donor.send_signal(signal.SIGCONT)
+            self.until(lambda: self.log("b").count("No such file") > before)
+            donor.send_signal(signal.SIGTERM)
+            self.assertEqual(donor.wait(PATIENCE), 0)
+
         def test_donors_rebuild_while_their_key_is_replaced(self):
             client = "read,write,regions"
             self.add("donors", "--rights", client + ",pool")
