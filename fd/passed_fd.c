@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * close() of a socket may wait until unsent data is sent (SO_LINGER). A local socket may hold such
- * a socket in its queue, and closes that socket too. passed_fd_close_socket() empties the queue
- * first, after a shutdown(): the peer's later send() fails, under the lock that guards the queue.
+ * a socket in its queue, and closes that socket too. So leaver.h closes foreign sockets. Own sockets
+ * lose their queue first, after a shutdown(): the peer's later send() fails, under the lock that
+ * guards the queue. From the first message with descriptors on, leaver.h closes the queue, too:
+ * without a number in this process, a file's close() asks no file system for a flush.
  * Linux 6.16 can refuse descriptors (SO_PASSRIGHTS).
  * Before, the kernel closes a descriptor that does not fit the control buffer, in the receiving
  * thread. So the buffer here has room for the most that one message can bring.
@@ -23,6 +25,7 @@
 #include <unistd.h>
 
 #include "fd/closer.h"
+#include "fd/leaver.h"
 #include "fd/passed_fd.h"
 
 #ifndef SO_PASSRIGHTS
@@ -75,13 +78,21 @@ bool passed_fd_is_socket(int fd, int type)
 	return has_sockopt(fd, SO_DOMAIN, AF_UNIX) && has_sockopt(fd, SO_TYPE, type);
 }
 
+static bool is_any_socket(int fd)
+{
+	int type;
+	socklen_t len = sizeof(type);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len);
+}
+
 void passed_fd_close(int fd)
 {
 	if (fd < 0)
 		return;
 	if (is_memory(fd) || passed_fd_is_procfs(fd))
 		close(fd);
-	else
+	else if (!is_any_socket(fd) || !leaver_give(fd))
 		closer_give(fd);
 }
 
@@ -137,9 +148,11 @@ static bool brings_descriptors(int socket, int flags)
 
 ssize_t passed_fd_recvmsg(int socket, struct msghdr *message, int flags)
 {
-	if (!closer_is_full() || !brings_descriptors(socket, flags))
+	bool has_room = message->msg_control;
+
+	if ((has_room && !closer_is_full()) || !brings_descriptors(socket, flags))
 		return recvmsg(socket, message, flags | MSG_CMSG_CLOEXEC);
-	errno = EMFILE;
+	errno = has_room ? EMFILE : EBADMSG;
 	return -1;
 }
 
@@ -164,16 +177,19 @@ unsigned int passed_fd_take(struct msghdr *message, int *fds, unsigned int nr_ma
 	return nr;
 }
 
+/* A datagram socket serves other senders, too, so the message must leave the queue. */
 ssize_t passed_fd_recv(int socket, void *buf, size_t size, int flags)
 {
 	union passed_fd_control control;
 	struct iovec iov = { buf, size };
-	struct msghdr message = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof(control) };
-	ssize_t n = passed_fd_recvmsg(socket, &message, flags);
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
 
+	if (has_sockopt(socket, SO_TYPE, SOCK_DGRAM)) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	n = passed_fd_recvmsg(socket, &message, flags);
 	if (n >= 0)
 		passed_fd_take(&message, NULL, 0);
 	return n;
@@ -208,15 +224,17 @@ static bool drop_connection(int listener)
 
 void passed_fd_close_socket(int socket)
 {
-	bool (*const drop)(int) = has_sockopt(socket, SO_ACCEPTCONN, 1) ? drop_connection :
-									  drop_message;
+	bool is_listener = has_sockopt(socket, SO_ACCEPTCONN, 1);
+	bool (*const drop)(int) = is_listener ? drop_connection : drop_message;
 	const int on = 1;
 	int i = 0;
 
 	setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	shutdown(socket, SHUT_RD);
-	while (i < QUEUED_MAX && drop(socket))
-		i++;
+	do {
+		if (!is_listener && brings_descriptors(socket, MSG_DONTWAIT) && leaver_give(socket))
+			return;
+	} while (i < QUEUED_MAX && drop(socket) && ++i);
 	if (i < QUEUED_MAX)
 		close(socket);
 	else

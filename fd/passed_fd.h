@@ -4,7 +4,8 @@
  * close() blocks, or a file of a FUSE file system that the peer runs and that never answers. So
  * these functions first ask questions that the kernel answers without the file system.
  *
- * A few threads of closer.h close such descriptors. A thread closes a descriptor at a time, and the
+ * Threads of leaver.h close sockets, and no unsent data holds these threads up (Linux 5.9). A few
+ * threads of closer.h close other descriptors. A thread closes a descriptor at a time, and the
  * rest waits in a queue, full at CLOSER_FULL if all threads are stalled. While the queue is full,
  * this process takes no further descriptors from anybody, and neither leaks nor blocks:
  * - To receive a message with descriptors fails with EMFILE. The message stays in the queue, where
@@ -37,7 +38,7 @@ bool passed_fd_is_socket(int fd, int type);
  * passed_fd_close() - close a descriptor without blocking
  *
  * close() may ask a file system, or wait for a socket's unsent data. Except for memory and procfs,
- * closer.h's threads call close() and may block for ever.
+ * a thread calls close(), and closer.h's threads may block for ever.
  */
 void passed_fd_close(int fd);
 
@@ -79,7 +80,8 @@ void passed_fd_close_socket(int socket);
 
 /**
  * passed_fd_recvmsg() - as recvmsg(); passed_fd_take() must follow
- * @message: with a union passed_fd_control
+ * @message: with a union passed_fd_control; or without control data, if no descriptor is due. Then
+ *	a message with descriptors fails with EBADMSG, and stays in the queue: close the socket
  */
 ssize_t passed_fd_recvmsg(int socket, struct msghdr *message, int flags);
 
@@ -91,7 +93,11 @@ ssize_t passed_fd_recvmsg(int socket, struct msghdr *message, int flags);
  */
 unsigned int passed_fd_take(struct msghdr *message, int *fds, unsigned int nr_max);
 
-/** passed_fd_recv() - as recv(), and close descriptors without blocking */
+/**
+ * passed_fd_recv() - as recv(), and close a datagram's descriptors without blocking
+ *
+ * On a connection, a message with descriptors fails as with passed_fd_recvmsg().
+ */
 ssize_t passed_fd_recv(int socket, void *buf, size_t size, int flags);
 
 #endif

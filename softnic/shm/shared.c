@@ -110,8 +110,7 @@ static int send_parts(int fd, const struct shm_msg *m, const void *bytes, const 
 		      int num_fds)
 {
 	struct shm_msg copy = *m;
-	struct iovec parts[] = { { &copy, sizeof(copy) },
-				 { (void *)bytes, bytes ? m->value : 0 } };
+	struct iovec parts[] = { { &copy, sizeof(copy) }, { (void *)bytes, bytes ? m->value : 0 } };
 	union {
 		char room[CMSG_SPACE(SHM_MSG_FDS_MAX * sizeof(int))];
 		struct cmsghdr head;
@@ -161,14 +160,16 @@ static int receive_parts(int fd, struct shm_msg *m, void *bytes, int *fds)
 	struct msghdr msg = {
 		.msg_iov = parts,
 		.msg_iovlen = 2,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
+		.msg_control = fds ? &control : NULL,
+		.msg_controllen = fds ? sizeof(control) : 0,
 	};
 	ssize_t n;
 
 	if (fds)
 		memset(fds, -1, SHM_MSG_FDS_MAX * sizeof(*fds));
 	n = passed_fd_recvmsg(fd, &msg, MSG_DONTWAIT);
+	if (n < 0 && errno == EBADMSG)
+		return -EPROTO;
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
 	if (passed_fd_take(&msg, fds, nr_max) > nr_max)

@@ -65,6 +65,18 @@ int getsockopt(int fd, int level, int option, void *value, socklen_t *length)
 	return rc;
 }
 
+static _Atomic bool is_stalled[1024], is_waiting[1024]; /* by descriptor */
+
+/* Takes the place of the C library's function: a file system that answers at the test's will. */
+int close(int fd)
+{
+	while (fd >= 0 && fd < 1024 && is_stalled[fd]) {
+		is_waiting[fd] = true;
+		usleep(1000);
+	}
+	return (int)syscall(SYS_close, fd);
+}
+
 static int squat(const struct sockaddr_un *addr, socklen_t length)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -111,8 +123,8 @@ static void test_a_slow_descriptor_that_arrives_delays_no_receiver(void **state)
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 		assert_true(kinds[i](pair[0]));
-		assert_int_equal(passed_fd_recv(pair[1], &byte, 1, 0), 1);
-		assert_true(kinds[i](pair[0]));
+		assert_int_equal(passed_fd_recv(pair[1], &byte, 1, 0), -1);
+		assert_int_equal(errno, EBADMSG);
 		assert_int_equal(shm_msg_receive(pair[1], &m, NULL), -EPROTO);
 		assert_true(kinds[i](pair[0]));
 		assert_int_equal(shm_msg_receive(pair[1], &m, fds), -EPROTO);
@@ -387,19 +399,17 @@ static int entries(const char *path)
 	return nr;
 }
 
-/* Gives a thread a socket whose close() waits until the test closes the listener. */
-static int stall(void)
+/* Gives a thread a pipe whose close() waits for the test. */
+static void stall(void)
 {
-	int pair[2], fd, listener = -1;
+	int pipes[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
-	fd = slow_socket_open_to(&listener);
-	assert_true(slow_socket_pass(pair[0], fd));
-	close(fd);
-	close(pair[0]);
-	passed_fd_close(pair[1]);
-	wait_until_closed(pair[1]);
-	return listener;
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	close(pipes[1]);
+	is_stalled[pipes[0]] = true;
+	passed_fd_close(pipes[0]);
+	while (!is_waiting[pipes[0]])
+		usleep(1000);
 }
 
 static bool pass_a_pipe(int to, int from)
@@ -422,15 +432,15 @@ static bool pass_a_pipe(int to, int from)
 static void test_stalled_threads_and_waiting_descriptors_are_few(void **state)
 {
 	const int nr_fds = entries("/proc/self/fd"), nr_tasks = entries("/proc/self/task");
-	int i, stalled[CLOSER_THREADS_MAX], one[2], other[2], taken = 0;
+	int i, one[2], other[2], taken = 0;
 	long start_ms = slow_socket_now_ms();
 	char byte;
 
 	(void)state;
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, one), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, one), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, other), 0);
 	for (i = 0; i < CLOSER_THREADS_MAX; i++)
-		stalled[i] = stall();
+		stall();
 	while (taken < CLOSER_FULL && pass_a_pipe(one[0], one[1]))
 		taken++;
 	usleep(CLOSER_STALLED_MS * 1000);
@@ -443,14 +453,70 @@ static void test_stalled_threads_and_waiting_descriptors_are_few(void **state)
 	assert_int_equal(passed_fd_accept(other[1], 0), -1);
 	assert_int_equal(errno, EMFILE);
 	passed_fd_close_socket(one[1]); /* with a pipe in its queue */
-	for (i = 0; i < CLOSER_THREADS_MAX; i++)
-		close(stalled[i]);
+	for (i = 0; i < 1024; i++)
+		is_stalled[i] = is_waiting[i] = false;
 	close(one[0]);
 	close(other[0]);
 	passed_fd_close_socket(other[1]);
 	while (entries("/proc/self/fd") > nr_fds)
 		usleep(1000);
 	assert_true(slow_socket_now_ms() - start_ms < SLOW_WAIT_MS);
+}
+
+/* As many as the threads of closer.h, which then have no thread for the pipes. */
+static void test_slow_sockets_hold_up_no_connection(void **state)
+{
+	enum { SLOW = CLOSER_THREADS_MAX, PIPES = CLOSER_FULL + 64 };
+	const int nr_fds = entries("/proc/self/fd");
+	long start_ms = slow_socket_now_ms();
+	int i, pair[2], pipes[2];
+	char byte;
+
+	(void)state;
+	for (i = 0; i < 2 * SLOW; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
+		assert_true(i % 2 ? send_nested(pair[0]) : slow_socket_send(pair[0]));
+		if (i < SLOW)
+			assert_int_equal(passed_fd_recv(pair[1], &byte, 1, 0), 1);
+		passed_fd_close_socket(pair[1]);
+		close(pair[0]);
+	}
+	for (i = 0; i < PIPES; i++) {
+		assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+		close(pipes[1]);
+		passed_fd_close(pipes[0]);
+	}
+	/* Each slow socket leaves its listener, and the first one the connection of leaver.c. */
+	while (entries("/proc/self/fd") > nr_fds + 2 * SLOW + 1) {
+		assert_true(slow_socket_now_ms() - start_ms < SLOW_WAIT_MS);
+		usleep(1000);
+	}
+	assert_false(passed_fd_is_full());
+}
+
+/* So closing it asks no file system. */
+static void test_a_descriptor_gets_no_number_where_none_is_due(void **state)
+{
+	const int nr_fds = entries("/proc/self/fd");
+	int pair[2], pipes[2];
+	struct shm_msg m;
+	char byte;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_true(slow_socket_pass(pair[0], pipes[1]));
+	close(pipes[1]);
+	is_stalled[pipes[1]] = true; /* a receiver would use this number */
+	assert_int_equal(shm_msg_receive(pair[1], &m, NULL), -EPROTO);
+	passed_fd_close_socket(pair[1]);
+	assert_int_equal(read(pipes[0], &byte, 1), 0);
+	assert_false(is_waiting[pipes[1]]);
+	is_stalled[pipes[1]] = false;
+	close(pipes[0]);
+	close(pair[0]);
+	while (entries("/proc/self/fd") > nr_fds + 1) /* the keeper's connection */
+		usleep(1000);
 }
 
 static int tests(void)
@@ -461,6 +527,8 @@ static int tests(void)
 		cmocka_unit_test_setup_teardown(test_the_engine_goes_on, pair_up_old,
 						pair_down_old),
 		cmocka_unit_test(test_a_descriptor_without_a_thread_waits_for_one),
+		cmocka_unit_test(test_slow_sockets_hold_up_no_connection),
+		cmocka_unit_test(test_a_descriptor_gets_no_number_where_none_is_due),
 		cmocka_unit_test(test_stalled_threads_and_waiting_descriptors_are_few),
 		cmocka_unit_test(test_a_slow_descriptor_that_arrives_delays_no_receiver),
 		cmocka_unit_test(test_where_none_is_due_the_kernel_refuses_or_a_thread_closes),
