@@ -105,6 +105,7 @@ struct fsd {
 	struct fsd_inode *root;
 	uint64_t next_ino, next_client;
 	uint64_t changes; /* requests that may have changed the state, for FS_CHECK */
+	uint64_t lock_steps; /* locks and waiting requests looked at, for tests */
 	uint32_t nr_ahead; /* inodes that are ahead */
 	/* of the donor's own memory, for everything except file data */
 	uint64_t meta_bytes, meta_bytes_max;

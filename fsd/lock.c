@@ -30,6 +30,7 @@ static bool adjoin(const struct fsd_lock *a, const struct fsd_lock *b)
 static struct fsd_lock *next_conflict(struct fsd_lock *lock, const struct fsd_lock *wanted)
 {
 	for (; lock; lock = TAILQ_NEXT(lock, entry)) {
+		wanted->client->fsd->lock_steps++;
 		if (lock->type != F_UNLCK && lock->flock == wanted->flock &&
 		    overlap(lock, wanted) && !same_owner(lock, wanted) &&
 		    (lock->type == F_WRLCK || wanted->type == F_WRLCK))
@@ -161,6 +162,7 @@ static int growth(const struct fsd_inode *inode, const struct fsd_lock *new)
 	int more = new->type != F_UNLCK;
 
 	TAILQ_FOREACH(lock, &inode->locks, entry) {
+		new->client->fsd->lock_steps++;
 		if (lock->type == F_UNLCK || !same_owner(lock, new))
 			continue;
 		if (lock->type == new->type) {
@@ -173,24 +175,51 @@ static int growth(const struct fsd_inode *inode, const struct fsd_lock *new)
 	return more;
 }
 
+/* A new lock, and the rest of a lock that the new one splits. */
+enum { GROWTH_MAX = 2 };
+
 /* A change that leaves no more locks than before is always allowed: an owner can unlock. */
 static bool has_room(const struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
-	int more = growth(inode, wanted);
+	int more;
 
+	if (may_grow(inode, wanted->client, GROWTH_MAX))
+		return true;
+	more = growth(inode, wanted);
 	return more <= 0 || may_grow(inode, wanted->client, more);
+}
+
+/* Whether the next request will have few enough pairs of a lock and a waiting request before it. */
+static bool has_pairs(const struct fsd_inode *inode, int more_locks, int more_waits)
+{
+	return ((int)inode->nr_locks + more_locks) * ((int)inode->nr_waits + more_waits) <=
+	       FSD_FILE_PAIRS_MAX;
+}
+
+static bool may_lock(const struct fsd_inode *inode, const struct fsd_lock *wanted)
+{
+	int more;
+
+	if (has_pairs(inode, GROWTH_MAX, 0))
+		return true;
+	more = growth(inode, wanted);
+	return more <= 0 || has_pairs(inode, more, 0);
 }
 
 /*
  * Adjusts the owner's existing locks to @new: locks of the same type are merged into @new, locks of
  * the other type are cut. A hole cut into a lock splits the lock and uses *@spare.
+ *
+ * Return: whether a lock was changed, which its waiters must learn.
  */
-static void make_way(struct fsd_inode *inode, struct fsd_lock *new, struct fsd_lock **spare)
+static bool make_way(struct fsd_inode *inode, struct fsd_lock *new, struct fsd_lock **spare)
 {
 	struct fsd_lock *lock, *next;
+	bool changed = false;
 
 	for (lock = TAILQ_FIRST(&inode->locks); lock; lock = next) {
 		next = TAILQ_NEXT(lock, entry);
+		new->client->fsd->lock_steps++;
 		if (lock->type == F_UNLCK || !same_owner(lock, new) || !adjoin(lock, new))
 			continue;
 		if (lock->type == new->type) {
@@ -200,7 +229,9 @@ static void make_way(struct fsd_inode *inode, struct fsd_lock *new, struct fsd_l
 				new->end = lock->end;
 		} else if (!overlap(lock, new)) {
 			continue;
-		} else if (lock->start < new->start) {
+		}
+		changed = true;
+		if (lock->type != new->type && lock->start < new->start) {
 			if (lock->end > new->end) {
 				**spare = *lock;
 				(*spare)->start = new->end + 1;
@@ -209,28 +240,30 @@ static void make_way(struct fsd_inode *inode, struct fsd_lock *new, struct fsd_l
 				*spare = NULL;
 			}
 			lock->end = new->start - 1;
-			continue;
-		} else if (lock->end > new->end) {
+		} else if (lock->type != new->type && lock->end > new->end) {
 			lock->start = new->end + 1;
-			continue;
+		} else {
+			release_lock(inode, lock);
 		}
-		release_lock(inode, lock);
 	}
+	return changed;
 }
 
-/* Applies a lock that has no conflict. */
-static int apply_lock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted)
+/* Applies a lock that has no conflict. @changed: whether a lock of before was. */
+static int apply_lock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted,
+		      bool *changed)
 {
 	struct fsd_lock *lock, *spare;
 	int rc = -ENOLCK;
 
+	*changed = false;
 	if (!has_room(inode, wanted))
 		return rc;
 	lock = lock_new(fsd, wanted->type);
 	spare = lock_new(fsd, wanted->type);
 	if (lock && spare) {
 		*lock = *wanted;
-		make_way(inode, lock, &spare);
+		*changed = make_way(inode, lock, &spare);
 		if (lock->type != F_UNLCK) {
 			TAILQ_INSERT_TAIL(&inode->locks, lock, entry);
 			count_lock(inode, lock);
@@ -282,17 +315,19 @@ static void wait_end(struct fsd_wait *wait, int status)
  */
 static void wake_waiters(struct fsd *fsd, struct fsd_inode *inode)
 {
-	struct fsd_wait *wait = TAILQ_FIRST(&inode->waits);
+	struct fsd_wait *wait, *next;
+	bool changed;
+	int rc;
 
-	while (wait) {
+	for (wait = TAILQ_FIRST(&inode->waits); wait; wait = next) {
+		next = TAILQ_NEXT(wait, of_inode);
 		wait->blocker = next_conflict(wait->blocker, &wait->wanted);
-		if (wait->blocker) {
-			wait = TAILQ_NEXT(wait, of_inode);
+		if (wait->blocker)
 			continue;
-		}
-		wait_end(wait, apply_lock(fsd, inode, &wait->wanted));
-		/* The grant may have weakened the owner's previous lock: start again. */
-		wait = TAILQ_FIRST(&inode->waits);
+		rc = apply_lock(fsd, inode, &wait->wanted, &changed);
+		wait_end(wait, rc);
+		if (changed) /* perhaps the blocker of an earlier request */
+			next = TAILQ_FIRST(&inode->waits);
 	}
 	free_released(fsd, inode);
 }
@@ -307,6 +342,7 @@ static bool deadlocks(const struct fsd_inode *inode, const struct fsd_lock *want
 		if (same_owner(blocker, wanted))
 			return true;
 		TAILQ_FOREACH(wait, &blocker->client->waits, of_client) {
+			wanted->client->fsd->lock_steps++;
 			if (same_owner(&wait->wanted, blocker))
 				break;
 		}
@@ -348,9 +384,10 @@ int fsd_lock_wait_add(struct fsd_inode *inode, const struct fsd_lock *wanted, ui
 static void give_up_flock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
 	struct fsd_lock nothing = *wanted;
+	bool changed;
 
 	nothing.type = F_UNLCK;
-	if (!apply_lock(fsd, inode, &nothing))
+	if (!apply_lock(fsd, inode, &nothing, &changed))
 		wake_waiters(fsd, inode);
 }
 
@@ -359,12 +396,15 @@ int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode,
 {
 	struct fsd *fsd = client->fsd;
 	struct fsd_lock wanted;
+	bool changed;
 	int rc = parse_lock(client, lock, &wanted);
 
 	if (rc)
 		return rc;
 	if (wanted.type == F_UNLCK || !conflict(inode, &wanted)) {
-		rc = apply_lock(fsd, inode, &wanted);
+		if (!may_lock(inode, &wanted))
+			return -ENOLCK;
+		rc = apply_lock(fsd, inode, &wanted, &changed);
 		if (!rc)
 			wake_waiters(fsd, inode);
 		return rc;
@@ -373,6 +413,8 @@ int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode,
 		return -EAGAIN;
 	if (!wanted.flock && deadlocks(inode, &wanted))
 		return -EDEADLK;
+	if (!has_pairs(inode, 0, 1))
+		return -ENOLCK;
 	rc = fsd_lock_wait_add(inode, &wanted, lock->cancel, call);
 	if (rc)
 		return rc;

@@ -3,11 +3,14 @@
  * Locks: POSIX record locks, and flock(2) locks, which ignore each other. The client must have the
  * file open; its last release drops its locks.
  *
- * A file has at most L = FSD_FILE_LOCKS_MAX locks and W = FSD_WAITS_MAX waiting requests. A request
- * looks at each lock of the file a few times, and at each waiting request once. A waiting request
- * passes each lock once in its life, and its grant looks at the locks twice. So a request costs
- * 4 L + W steps on average, and no request more than W (3 L + 2 W): that one moves all that wait
- * past all locks. A request that waits also follows 64 owners, each among its client's W.
+ * A file has L locks and W waiting requests: at most FSD_FILE_LOCKS_MAX and FSD_WAITS_MAX, and not
+ * both, because a request is refused if L W would exceed FSD_FILE_PAIRS_MAX. A step looks at a lock
+ * or at a waiting request. A request looks at each lock of the file a few times, and at each waiting
+ * request once. A waiting request passes each lock once in its life, and its grant looks at the
+ * locks once, and adds two at most. So a request costs 4 L + W steps on average, and no request more
+ * than W (2 L + 3 W) + 4 L, or FSD_STEPS_MAX. Within two locks of a bound, a grant looks at the
+ * locks twice, which is W L more. A request that waits also follows 64 owners, each among its
+ * client's waiting requests.
  */
 #ifndef WEIR_FSD_LOCK_H
 #define WEIR_FSD_LOCK_H
@@ -18,6 +21,8 @@ enum {
 	FSD_FILE_LOCKS_MAX = 4096,
 	FSD_CLIENT_LOCKS_MAX = 16384, /* in all files */
 	FSD_WAITS_MAX = 1024, /* of a file, and of a client */
+	FSD_FILE_PAIRS_MAX = 1 << 19, /* a file's locks times its waiting requests */
+	FSD_STEPS_MAX = 9 << 19, /* of a request */
 };
 
 struct fsd_lock {

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "fsd/lock.h"
@@ -447,35 +446,110 @@ static void a_waiter_goes_on_to_the_next_blocker(void **state)
 	assert_int_equal(waits.status, 0);
 }
 
-/* CPU time of unlocks that free nothing. */
-static uint64_t unlocks_ns(void)
+static uint64_t unlock_steps(uint64_t start, uint64_t end)
 {
-	struct timespec from, to;
+	uint64_t before = host.fsd->lock_steps;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-	for (unsigned int i = 0; i < 200; i++)
-		assert_int_equal(set(&a, 1, F_UNLCK, UINT64_MAX, UINT64_MAX), 0);
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
-	return (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec;
+	assert_int_equal(set(&a, 1, F_UNLCK, start, end), 0);
+	return host.fsd->lock_steps - before;
 }
 
-/* An unlock compares a waiter with one lock, not with thousands. */
+/* An unlock compares a waiter with one lock, not with hundreds. */
 static void waiters_cost_unlocks_little(void **state)
 {
 	static struct fsd_answer waits[FSD_WAITS_MAX];
 	const uint64_t last = 2 * FSD_FILE_LOCKS_MAX;
-	uint64_t alone_ns;
+	uint64_t alone;
 
 	(void)state;
-	fill_locks(FSD_FILE_LOCKS_MAX - 3);
+	fill_locks(FSD_FILE_PAIRS_MAX / FSD_WAITS_MAX - 1);
 	assert_int_equal(set(&a, 1, F_WRLCK, last, last), 0);
-	alone_ns = unlocks_ns();
+	alone = unlock_steps(UINT64_MAX, UINT64_MAX);
 	for (unsigned int i = 0; i < FSD_WAITS_MAX; i++)
 		assert_int_equal(wait_for(&b, &waits[i], 10 + i, F_WRLCK, last, last, 0), PENDING);
-	assert_true(unlocks_ns() < 50 * alone_ns);
+	assert_true(unlock_steps(UINT64_MAX, UINT64_MAX) <= 2 * alone + FSD_WAITS_MAX);
 	assert_int_equal(set(&a, 1, F_UNLCK, last, last), 0);
 	assert_int_equal(waits[0].times, 1);
 	assert_int_equal(waits[1].times, 0);
+}
+
+/* Sends waiting requests for a shared lock of byte @at until one is refused. Return: how many. */
+static unsigned int fill_waits(struct fsd_answer *waits, uint64_t at)
+{
+	unsigned int nr = 0;
+	int rc;
+
+	while ((rc = wait_for(&b, &waits[nr], 10 + nr, F_RDLCK, at, at, 0)) == PENDING)
+		nr++;
+	assert_int_equal(rc, -ENOLCK);
+	return nr;
+}
+
+/* The unlock grants all requests, and each first passes all locks. */
+static void many_locks_allow_few_waits(void **state)
+{
+	static struct fsd_answer waits[FSD_WAITS_MAX + 1];
+	static const unsigned int filled[] = { 1, 255, 1024, FSD_FILE_LOCKS_MAX - 1 };
+	const uint64_t first = 2 * FSD_FILE_LOCKS_MAX;
+	unsigned int nr, most;
+
+	for (size_t i = 0; i < sizeof(filled) / sizeof(filled[0]); i++) {
+		setup(state);
+		assert_int_equal(set(&a, 1, F_WRLCK, first, first), 0);
+		fill_locks(filled[i]);
+		most = FSD_FILE_PAIRS_MAX / (filled[i] + 1);
+		nr = fill_waits(waits, first);
+		assert_int_equal(nr, most < FSD_WAITS_MAX ? most : FSD_WAITS_MAX);
+		assert_true(unlock_steps(first, first) <= FSD_STEPS_MAX);
+		for (unsigned int w = 0; w < nr; w++)
+			assert_int_equal(waits[w].times, 1);
+		teardown(state);
+	}
+}
+
+static void many_waits_allow_few_locks(void **state)
+{
+	static struct fsd_answer waits[FSD_WAITS_MAX + 1];
+	const uint64_t most = FSD_FILE_PAIRS_MAX / FSD_WAITS_MAX;
+
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
+	fill_waits(waits, 0);
+	for (uint64_t i = 1; i < most; i++)
+		assert_int_equal(set(&a, 2, F_WRLCK, 10 + 3 * i, 11 + 3 * i), 0);
+	assert_int_equal(set(&a, 2, F_WRLCK, 4, 4), -EAGAIN);
+	assert_int_equal(set(&a, 2, F_WRLCK, 20 + 3 * most, 20 + 3 * most), -ENOLCK);
+	assert_int_equal(set(&a, 1, F_UNLCK, 4, 4), -ENOLCK); /* two would remain */
+	assert_int_equal(set(&a, 2, F_UNLCK, 13, 13), 0); /* no lock more than before */
+	assert_int_equal(set(&a, 1, F_UNLCK, 0, 9), 0);
+	assert_int_equal(waits[FSD_WAITS_MAX - 1].times, 1);
+}
+
+/* Each grant changes a lock, so the server looks at all earlier requests again. */
+static void grants_that_change_locks_take_few_steps(void **state)
+{
+	enum { HALF = FSD_WAITS_MAX / 2, OWNERS = FSD_FILE_PAIRS_MAX / FSD_WAITS_MAX / 2 - 1 };
+	static struct fsd_answer waits[FSD_WAITS_MAX];
+	const uint64_t kept = 3 * OWNERS + 10;
+	uint64_t i;
+
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, kept, kept), 0);
+	for (i = 0; i < OWNERS; i++) {
+		assert_int_equal(set(&a, 1, F_WRLCK, 3 * i, 3 * i), 0);
+		assert_int_equal(set(&b, 10 + i, F_RDLCK, 3 * i + 1, 3 * i + 1), 0);
+	}
+	for (i = 0; i < HALF; i++)
+		assert_int_equal(wait_for(&b, &waits[i], 10, F_RDLCK, kept, kept, 0), PENDING);
+	for (i = 0; i < HALF; i++)
+		assert_int_equal(wait_for(&b, &waits[HALF + i], 10 + i % OWNERS, F_RDLCK,
+					  3 * (i % OWNERS), 3 * (i % OWNERS), 0),
+				 PENDING);
+	assert_true(unlock_steps(0, kept - 1) <= FSD_STEPS_MAX);
+	for (i = 0; i < HALF; i++) {
+		assert_int_equal(waits[i].times, 0);
+		assert_int_equal(waits[HALF + i].times, 1);
+	}
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -501,6 +575,9 @@ int main(void)
 		TEST(locks_leave_room_for_names_and_names_for_opens),
 		TEST(a_waiter_goes_on_to_the_next_blocker),
 		TEST(waiters_cost_unlocks_little),
+		cmocka_unit_test(many_locks_allow_few_waits),
+		TEST(many_waits_allow_few_locks),
+		TEST(grants_that_change_locks_take_few_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
