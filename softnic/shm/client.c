@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "softnic/control/config.h"
 #include "softnic/cq/comp_channel.h"
 #include "softnic/cq/wakeup.h"
 #include "softnic/cq/cq.h"
@@ -66,16 +67,23 @@ static bool admits(const struct qp *qp)
 }
 
 /*
- * Our /proc/self/mem goes only to peers to which the program is connected, and which the kernel
- * would let attach to us. The descriptor adds no right, except against Yama, Landlock and
- * seccomp. Programs with gates do not let every process of the user attach: only the descriptor
- * is for one peer.
+ * A peer opens our memory itself: the kernel asks all its rules. Only Yama, which would forbid that
+ * to every peer, makes us pass our /proc/self/mem, to peers to which the program is connected and
+ * which the kernel would let attach to us but for Yama. Programs with gates do not let every
+ * process of the user attach: only the descriptor is for one peer.
  */
+static bool must_pass_memory(void)
+{
+	return tracer_yama_scope() || config_get()->value[OPTION_TRUST_USER];
+}
+
 static int add_memory(const struct shm_client *g, const struct qp *qp, struct shm_msg *m, int *fd)
 {
 	if (!qp->gate.is_present)
 		nic_allow_attach();
 	if (!g->may_trace || g->is_admitted || g->slot == nic.slot || nic.mem_fd < 0)
+		return 0;
+	if (!must_pass_memory())
 		return 0;
 	if (!tracer_is_allowed(g->fd, g->pid)) /* either process may have changed meanwhile */
 		return 0;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Three ways to copy. iov_list.c chooses copies into files that both processes map, see
- * peer_map.h; this file chooses between the other two. Cross-memory attach names the process by
- * PID, so both processes need a common PID namespace and the right to trace. Before each copy, the
- * peer's shared_life shows whether the PID still names the peer. The peer passes a descriptor of
- * its /proc/self/mem to processes that may trace it. The descriptor carries the right, but costs
- * one system call per segment and copies each byte twice. softnic uses the descriptor where cross-
- * memory attach is refused. It also does so for small copies, where finding the process and
- * checking the right would take longer than the copy.
+ * Three ways to copy. iov_list.c chooses copies into files that both processes map, see peer_map.h;
+ * this file chooses between the other two. Cross-memory attach names the process by PID, so both
+ * processes need a common PID namespace and the right to trace. Before each copy, the peer's
+ * shared_life shows whether the PID still names the peer. A descriptor of the peer's /proc/PID/mem
+ * comes from the kernel, or from the peer. The descriptor carries the right, but costs one system
+ * call per segment and copies each byte twice. softnic uses the descriptor where cross-memory
+ * attach is refused. It also does so for small copies, where finding the process and checking the
+ * right would take longer than the copy.
  */
 #include <errno.h>
 #include <stdlib.h>

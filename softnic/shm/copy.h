@@ -16,7 +16,7 @@
 /* A process, and the ways to copy. copy_probe() proved at least one of the first two. */
 struct copy_target {
 	bool by_cma; /* process_vm_readv and process_vm_writev */
-	bool by_mem; /* the peer's /proc/self/mem, which the peer passed to us */
+	bool by_mem; /* the peer's /proc/PID/mem, which we opened or the peer passed */
 	bool by_mapping; /* may map files of the peer's memory: see peer_map.h */
 	pid_t pid;
 	int mem_fd;

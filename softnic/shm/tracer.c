@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * The kernel does not say who may attach to a process. So this file asks what the kernel asks in
- * __ptrace_may_access() of kernel/ptrace.c. It leaves out Yama, Landlock and other security
- * modules, because no process can read their rules for another. Each doubt means no: a peer that
- * the kernel does allow more copies by cross-memory attach, which the kernel itself checks.
+ * __ptrace_may_access() of kernel/ptrace.c. It leaves out Landlock and other security modules,
+ * because no process can read their rules for another. Each doubt means no: a peer that the kernel
+ * does allow more opens our memory, or copies by cross-memory attach, which the kernel itself
+ * checks.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdint.h>
@@ -69,6 +71,19 @@ static bool read_credentials(pid_t pid, struct credentials *c)
 		fclose(file);
 	}
 	return ok && c->pid == (int)pid;
+}
+
+int tracer_yama_scope(void)
+{
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	char scope;
+	bool known;
+
+	if (fd < 0)
+		return 0;
+	known = read(fd, &scope, 1) == 1 && scope >= '0' && scope <= '3';
+	close(fd);
+	return known ? scope - '0' : 0;
 }
 
 bool tracer_shares_namespace(pid_t pid, const char *kind)

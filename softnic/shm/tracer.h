@@ -30,6 +30,15 @@ bool tracer_is_allowed(int fd, pid_t pid);
  */
 bool tracer_is_same(int fd, int other);
 
+/**
+ * tracer_yama_scope() - Yama's ptrace_scope
+ *
+ * Return: 0 also without Yama: the kernel lets a process attach that tracer_is_allowed() allows,
+ * unless Landlock or another module forbids it. 1: to its children only, unless the target
+ * permits more; 2: with CAP_SYS_PTRACE; 3: to none.
+ */
+int tracer_yama_scope(void);
+
 /** tracer_shares_namespace() - true if process @pid has our namespace @kind, such as "pid" */
 bool tracer_shares_namespace(pid_t pid, const char *kind);
 

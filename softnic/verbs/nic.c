@@ -26,6 +26,7 @@
 #include "softnic/shm/peer.h"
 #include "softnic/qp/qp.h"
 #include "softnic/shm/server.h"
+#include "softnic/shm/tracer.h"
 
 struct softnic_nic nic = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -138,23 +139,9 @@ static void destroy_segments(void)
 	close_segments();
 }
 
-/* Restricted: a process may trace and copy from its children only, unless the target permits. */
-static bool yama_restricts(void)
-{
-	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
-	char scope = '0';
-	bool restricts;
-
-	if (fd < 0)
-		return false;
-	restricts = read(fd, &scope, 1) == 1 && scope == '1';
-	close(fd);
-	return restricts;
-}
-
 void nic_allow_attach(void)
 {
-	if (!nic.is_admitted && yama_restricts())
+	if (!nic.is_admitted && tracer_yama_scope() == 1)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	nic.is_admitted = true;
 }

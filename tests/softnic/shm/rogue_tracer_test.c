@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/landlock.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <sys/wait.h>
 
 #include "fd/passed_fd.h"
+#include "softnic/shm/tracer.h"
 #include "softnic/verbs/nic.h"
 #include "tests/support/silent_slot.h"
 #include "tests/support/verbs_puppet.h"
@@ -33,6 +35,8 @@ static uint64_t secret = SECRET;
 struct target {
 	uint32_t slot, qpn, file;
 	pid_t pid;
+	uint32_t rogue_slot; /* to which @listening is bound */
+	int listening; /* -1: any slot will do */
 };
 
 static bool write_file(const char *path, const char *text)
@@ -80,6 +84,16 @@ static bool change_group(void)
 	       drop_capabilities();
 }
 
+/* The kernel lets a process of a Landlock domain trace processes of that domain only. */
+static bool enter_landlock_domain(void)
+{
+	struct landlock_ruleset_attr rules = { .handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE };
+	int fd = syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
+
+	return fd >= 0 && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !syscall(SYS_landlock_restrict_self, fd, 0);
+}
+
 static bool stay(void)
 {
 	return true;
@@ -106,12 +120,27 @@ static int try_memory(int fd)
 	return got;
 }
 
+/* By both ways that the kernel has. */
 static int try_attach(pid_t pid)
 {
 	uint64_t found = 0;
 	struct iovec here = { &found, sizeof(found) }, there = { &secret, sizeof(secret) };
+	bool attaches = process_vm_readv(pid, &here, 1, &there, 1, 0) > 0;
+	char path[32];
+	int fd;
 
-	return process_vm_readv(pid, &here, 1, &there, 1, 0) > 0 ? ATTACHES : 0;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	attaches |= fd >= 0;
+	close(fd);
+	return attaches ? ATTACHES : 0;
+}
+
+/* To the kernel, a socket that listens belongs to the process that has called listen() last. */
+static bool take_slot_of(const struct target *t, uint32_t *slot)
+{
+	*slot = t->rogue_slot;
+	return t->listening < 0 ? claim_slot(slot) >= 0 : !listen(t->listening, 1);
 }
 
 /* Return: an exit status of the rogue. */
@@ -123,7 +152,7 @@ static int attack(const struct target *t)
 	struct shm_msg m = { .type = MSG_HELLO };
 	uint32_t slot;
 
-	if (claim_slot(&slot) < 0 || connect(fd, (struct sockaddr *)&addr, len))
+	if (!take_slot_of(t, &slot) || connect(fd, (struct sockaddr *)&addr, len))
 		return 0;
 	m.value = slot;
 	if (!exchange(fd, &m, fds))
@@ -159,7 +188,7 @@ static int send_rogue(const struct target *t, bool (*change)(void))
 }
 
 /* Connected to the queue pair that the next rogue will name as its own. */
-static struct ibv_qp *open_to_rogue(struct endpoint *e)
+static struct ibv_qp *open_to_rogue(struct endpoint *e, struct target *t)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = e->qp->send_cq,
@@ -175,11 +204,11 @@ static struct ibv_qp *open_to_rogue(struct endpoint *e)
 		.max_dest_rd_atomic = 1,
 		.ah_attr = { .port_num = 1 },
 	};
-	int listening = claim_slot(&attr.dest_qp_num);
 
-	assert_true(qp && listening >= 0);
-	close(listening);
-	attr.dest_qp_num = attr.dest_qp_num << SOFTNIC_QP_INDEX_BITS | THEIR_INDEX;
+	t->listening = claim_slot(&t->rogue_slot);
+	assert_true(qp && t->listening >= 0);
+	t->qpn = qp->qp_num;
+	attr.dest_qp_num = t->rogue_slot << SOFTNIC_QP_INDEX_BITS | THEIR_INDEX;
 	assert_int_equal(ibv_modify_qp(qp, &attr,
 				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 					       IBV_QP_ACCESS_FLAGS),
@@ -217,12 +246,16 @@ static struct ibv_qp *open_to_all(struct endpoint *e)
 
 static void test_only_permitted_processes_get_memory(void **state)
 {
-	static const struct {
+	/* Without Yama, a process opens the memory itself, and the kernel decides. */
+	const int passed = tracer_yama_scope() ? READS | WRITES : 0;
+	const struct {
 		const char *name;
 		bool (*change)(void);
 		int gets; /* of the connected queue pair */
 	} cases[] = {
-		{ "an ordinary process of the user", stay, HAS_QP | READS | WRITES | HAS_FILE },
+		{ "an ordinary process of the user", stay, HAS_QP | HAS_FILE | passed },
+		{ "a process in a Landlock domain", enter_landlock_domain,
+		  HAS_QP | HAS_FILE | passed },
 		{ "root without capabilities", drop_capabilities, HAS_QP },
 		{ "root of another group, without capabilities", change_group, HAS_QP },
 		{ "a process in a user namespace of its own", enter_user_namespace, HAS_QP },
@@ -240,14 +273,17 @@ static void test_only_permitted_processes_get_memory(void **state)
 	t.file = nic.pub->mrs[mr->handle].file;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		t.qpn = to_all->qp_num;
+		t.listening = -1;
 		got = send_rogue(&t, cases[i].change);
 		if (got != CANNOT && (got & ~ATTACHES) != HAS_QP)
 			failed++, print_error("%s got %d for datagrams\n", cases[i].name, got);
-		qp = open_to_rogue(&pair->e);
-		t.qpn = qp->qp_num;
+		qp = open_to_rogue(&pair->e, &t);
 		got = send_rogue(&t, cases[i].change);
+		close(t.listening);
 		if (got != CANNOT && (got & ~ATTACHES) != cases[i].gets)
 			failed++, print_error("%s got %d\n", cases[i].name, got);
+		if (got != CANNOT && (got & ATTACHES) && cases[i].change == enter_landlock_domain)
+			failed++, print_error("%s attaches\n", cases[i].name);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
 	assert_int_equal(failed, 0);
