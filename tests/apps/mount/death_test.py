@@ -11,10 +11,12 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 from world import (KEY, NOBODY, PATIENCE_SECONDS, PROMPT_SECONDS, WEIR, World, environment,
-                   is_mount_point, main, read, scaled, until, write)
+                   is_mount_point, main, new_key, read, scaled, until, write)
 
 # Memory of donors that a test fills: less on a slow device.
 MEMORY = max(16, scaled(64)) << 20
+# A source's bound, lib/base/rate_limit.h.
+LOG_LINES, LOG_SECONDS = 50, 10
 
 
 def keep_writing(path, errors):
@@ -325,6 +327,24 @@ class Refused(unittest.TestCase):
             self.assertEqual((done.returncode, os.path.ismount(directory)), (0, True))
             write(os.path.join(directory, "file"))
             subprocess.run(["fusermount3", "-u", directory], check=True)
+
+    def test_a_key_at_its_bound_fills_no_log(self):
+        with tempfile.TemporaryDirectory() as directory:
+            key = new_key(os.path.join(directory, "key"))
+            world = World("64M", "--key", key, "--key-memory", "16M")
+            self.addCleanup(world.destroy)
+            client = world.mount("--key", key)
+        begin = time.monotonic()
+        for number in range(4 * LOG_LINES):
+            with self.assertRaises(OSError) as caught:
+                with open(client / f"file{number}", "wb", buffering=0) as file:
+                    os.posix_fallocate(file.fileno(), 0, 32 << 20)
+            self.assertEqual(caught.exception.errno, errno.ENOSPC)
+        lines = world.said().count('msg="no memory"')
+        self.assertGreater(lines, 0)
+        self.assertEqual(world.said().count("id=W204"), lines)
+        periods = int(time.monotonic() - begin) // LOG_SECONDS + 1
+        self.assertLessEqual(lines, periods * LOG_LINES)
 
     def test_read_only(self):
         world = World("64M")

@@ -174,6 +174,10 @@ class World:
             raise AssertionError("the donor did not start")
         self.address = ready.group(1).decode()
 
+    def said(self):
+        with open(os.path.join(self.dir, "donor.log"), encoding="utf-8") as file:
+            return file.read()
+
     def mount(self, *options):
         client = Client(self, len(self.clients), *options)
         self.clients.append(client)

@@ -372,6 +372,48 @@ static void strangers_fill_no_log(void **state)
 	donor_fixture_stop(&f);
 }
 
+static unsigned int refusals;
+
+static void hear_refusals(void *arg, enum weir_log_level level, const char *line)
+{
+	(void)arg;
+	refusals += level == WEIR_LOG_WARNING && strstr(line, "id=W106") &&
+		    strstr(line, "refused an unloaded write");
+}
+
+/* A refusal ends the channel's buffer, so each takes a channel. */
+static void refused_writes_fill_no_log(void **state)
+{
+	const unsigned int times = 4 * WEIR_RATE_LIMIT_MAX;
+	struct weir_donor_options options = { .on_log = hear_refusals };
+	struct wire_handshake_welcome *welcome;
+	struct raw_client a, channel;
+	struct donor_fixture f;
+	uint64_t start_ns;
+	unsigned int i;
+
+	(void)state;
+	refusals = 0;
+	donor_fixture_start(&f, &options);
+	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+	start_ns = weir_now_ns();
+	for (i = 0; i < times; i++) {
+		assert_int_equal(raw_open_channel(&channel, f.info.address, &key_a,
+						  a.handshake.welcome.session_id,
+						  WIRE_CHANNEL_UNLOAD),
+				 0);
+		welcome = &channel.handshake.welcome;
+		assert_int_equal(raw_write_imm(&channel, welcome->buffer, welcome->rkey, 64), 0);
+		assert_soon(donor_fixture_info(&f)->unload_refused == i + 1);
+		raw_close(&channel);
+	}
+	raw_close(&a);
+	assert_true(refusals > 0);
+	assert_true(refusals <=
+		    ((weir_now_ns() - start_ns) / WEIR_RATE_LIMIT_NS + 1) * WEIR_RATE_LIMIT_MAX);
+	donor_fixture_stop(&f);
+}
+
 static void an_unproven_qp_reaches_no_memory(void **state)
 {
 	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
@@ -531,6 +573,7 @@ int main(void)
 		cmocka_unit_test(strangers_who_linger_give_way_to_newcomers),
 		cmocka_unit_test(one_key_takes_no_other_keys_clients),
 		cmocka_unit_test(strangers_fill_no_log),
+		cmocka_unit_test(refused_writes_fill_no_log),
 		cmocka_unit_test(an_unproven_qp_reaches_no_memory),
 		cmocka_unit_test(further_channels_want_the_session_and_its_key),
 		cmocka_unit_test(one_client_too_many_is_rejected),
