@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * close() of a socket may wait until unsent data is sent (SO_LINGER). A local socket may hold such
- * a socket in its queue, and closes that socket too. So leaver.h closes foreign sockets. Own sockets
- * lose their queue first, after a shutdown(): the peer's later send() fails, under the lock that
- * guards the queue. From the first message with descriptors on, leaver.h closes the queue, too:
- * without a number in this process, a file's close() asks no file system for a flush.
- * Linux 6.16 can refuse descriptors (SO_PASSRIGHTS).
- * Before, the kernel closes a descriptor that does not fit the control buffer, in the receiving
- * thread. So the buffer here has room for the most that one message can bring.
+ * a socket in its queue, and closes that socket too. So leaver.h closes foreign sockets. Own
+ * sockets lose their queue first, after a shutdown(): the peer's later send() fails, under the lock
+ * that guards the queue. From the first message with descriptors on, leaver.h closes the queue,
+ * too: without a number in this process, a file's close() asks no file system for a flush. Linux
+ * 6.16 can refuse descriptors (SO_PASSRIGHTS). Before, the kernel closes a descriptor that does not
+ * fit the control buffer, in the receiving thread. So the buffer here has room for the most that
+ * one message can bring.
  *
  * Nearly every call on a file asks the file system: fstat(), fstatfs(), even close(). So we first
  * ask for properties that the kernel itself knows: the seals, which only memfds have; the domain

@@ -5,11 +5,11 @@
  *
  * A file has L locks and W waiting requests: at most FSD_FILE_LOCKS_MAX and FSD_WAITS_MAX, and not
  * both, because a request is refused if L W would exceed FSD_FILE_PAIRS_MAX. A step looks at a lock
- * or at a waiting request. A request looks at each lock of the file a few times, and at each waiting
- * request once. A waiting request passes each lock once in its life, and its grant looks at the
- * locks once, and adds two at most. So a request costs 4 L + W steps on average, and no request more
- * than W (2 L + 3 W) + 4 L, or FSD_STEPS_MAX. Within two locks of a bound, a grant looks at the
- * locks twice, which is W L more. A request that waits also follows 64 owners, each among its
+ * or at a waiting request. A request looks at each lock of the file a few times, and at each
+ * waiting request once. A waiting request passes each lock once in its life, and its grant looks at
+ * the locks once, and adds two at most. So a request costs 4 L + W steps on average, and no request
+ * more than W (2 L + 3 W) + 4 L, or FSD_STEPS_MAX. Within two locks of a bound, a grant looks at
+ * the locks twice, which is W L more. A request that waits also follows 64 owners, each among its
  * client's waiting requests.
  */
 #ifndef WEIR_FSD_LOCK_H

@@ -234,7 +234,8 @@ class Agent(unittest.TestCase):
             os.kill(agent, signal.SIGKILL)
         maps = self.module.maps
         with socket.socket(socket.AF_UNIX) as guard:
-            self.eventually(lambda: self.is_bound(guard, "\0weir-blk-agent-0"), "the last has ended")
+            self.eventually(lambda: self.is_bound(guard, "\0weir-blk-agent-0"),
+                            "the last has ended")
             agent = self.begin_agent()
             time.sleep(2)
             self.assertEqual(self.module.maps, maps)
