@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <weir/weir.h>
 
 #include "apps/log/log.h"
@@ -60,6 +61,12 @@ struct mount_options {
 	struct http_options metrics;
 };
 
+/* Open directories. @list: guarded by @lock */
+struct open_dirs {
+	pthread_mutex_t lock;
+	LIST_HEAD(, dir) list;
+};
+
 struct mount {
 	const struct mount_options *options;
 	struct weir_key *key;
@@ -78,6 +85,7 @@ struct mount {
 	struct loop loop;
 	struct affinity caller;
 	struct direct direct;
+	struct open_dirs dirs;
 	struct traffic traffic;
 	pthread_rwlock_t opening; /* read by opens, written by snapshots; before other locks */
 	struct operation_time operation_time;

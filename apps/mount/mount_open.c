@@ -232,6 +232,7 @@ int mount_open(struct mount *m, const struct mount_options *options)
 	if (options->metrics.address)
 		operation_time_init(&m->operation_time);
 	direct_init(&m->direct);
+	dirs_init(&m->dirs);
 	reserve_init(&m->reserve);
 	opening_init(&m->opening);
 	traffic_init(&m->traffic);
@@ -358,6 +359,7 @@ void mount_close(struct mount *m)
 	reserve_fini(&m->reserve);
 	pthread_rwlock_destroy(&m->opening);
 	deferred_queue_fini(&m->deferred);
+	dirs_fini(&m->dirs);
 	inodes_fini(&m->inodes);
 	names_fini(&m->names);
 	weir_span_close();

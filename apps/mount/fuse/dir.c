@@ -14,6 +14,7 @@
 #define LISTING_MAX 1000 /* replies */
 
 struct dir {
+	LIST_ENTRY(dir) entry; /* in mount.dirs */
 	pthread_mutex_t lock; /* guards the fields below */
 	uint64_t cookie; /* of the last entry returned */
 	unsigned long changes; /* mount.changes before the call to the donor */
@@ -29,8 +30,31 @@ static struct dir *open_dir(const struct fuse_file_info *fi)
 	return (struct dir *)(uintptr_t)fi->fh;
 }
 
+void dirs_init(struct open_dirs *dirs)
+{
+	pthread_mutex_init(&dirs->lock, NULL);
+	LIST_INIT(&dirs->list);
+}
+
+static void close_dir(struct open_dirs *dirs, struct dir *dir)
+{
+	pthread_mutex_lock(&dirs->lock);
+	LIST_REMOVE(dir, entry);
+	pthread_mutex_unlock(&dirs->lock);
+	pthread_mutex_destroy(&dir->lock);
+	free(dir);
+}
+
+void dirs_fini(struct open_dirs *dirs)
+{
+	while (!LIST_EMPTY(&dirs->list))
+		close_dir(dirs, LIST_FIRST(&dirs->list));
+	pthread_mutex_destroy(&dirs->lock);
+}
+
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
+	struct open_dirs *dirs = &mount_of(req)->dirs;
 	struct dir *dir = malloc(sizeof(*dir));
 
 	(void)ino;
@@ -42,18 +66,18 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	dir->cookie = 0;
 	dir->at = dir->reply.length = 0;
 	dir->whole = false;
+	pthread_mutex_lock(&dirs->lock);
+	LIST_INSERT_HEAD(&dirs->list, dir, entry);
+	pthread_mutex_unlock(&dirs->lock);
 	fi->fh = (uintptr_t)dir;
 	if (fuse_reply_open(req, fi))
-		free(dir);
+		close_dir(dirs, dir);
 }
 
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct dir *dir = open_dir(fi);
-
 	(void)ino;
-	pthread_mutex_destroy(&dir->lock);
-	free(dir);
+	close_dir(&mount_of(req)->dirs, open_dir(fi));
 	fuse_reply_err(req, 0);
 }
 

@@ -62,6 +62,9 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
 	       const char *new_name, unsigned int flags);
 
 /* dir.c */
+void dirs_init(struct open_dirs *dirs);
+/* Frees directories that the kernel has not closed: an unmount does not wait for that. */
+void dirs_fini(struct open_dirs *dirs);
 /* Learns all names of a directory, if nothing changes meanwhile. Calls the donor many times. */
 void dir_list_names(struct mount *m, fuse_ino_t ino);
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
