@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-suite check-hostile fuzz check-wire check-wire-programs check-canary check-mutations check-distros check-vm check-kernel-debug check-pool check-upgrade check-troubles soak
+.PHONY: help demo check check-suite check-hostile fuzz check-wire check-wire-programs check-repeat check-canary check-mutations check-distros check-vm check-kernel-debug check-pool check-upgrade check-troubles soak
 .PHONY: deb rpm check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
@@ -19,6 +19,7 @@ help:
 	@echo 'make check-distros demo and check on fresh Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make check-suite only those that need no virtual machine (part of make check)'
 	@echo 'make check-wire  tests over softnic between hosts, on good and bad networks: an hour'
+	@echo 'make check-repeat  twenty programs on softnic over and over: an hour for RUNS=1000'
 	@echo 'make check-wire-programs  many programs over softnic between hosts, and with Soft-RoCE: an hour'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make check-pool MINUTES=60 SEED=1: kill and stop the processes of a pool, and check all bytes'
@@ -155,6 +156,15 @@ check-wire-programs:
 	@python3 tests/softnic/programs/perftest.py $(BUILD)/softnic/libweir-softnic.so --far $(BUILD)/weir \
 		--all && failed=0 || failed=1; \
 	tests/vm/vm run tests/vm/interop.py $(BUILD)/weir --all || [ $$? -eq 77 ] && exit $$failed
+
+# RUNS=1000 takes an hour on two cores; REPEAT=--kill ends one side of each pair in the middle.
+RUNS ?= 200
+
+check-repeat:
+	@scripts/deps check
+	@$(MAKE) --no-print-directory build
+	tests/support/apart net tests/softnic/programs/repeat.py $(BUILD)/softnic/libweir-softnic.so \
+		--runs $(RUNS) $(REPEAT)
 
 vm-shell:
 	@scripts/deps vm

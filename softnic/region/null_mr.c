@@ -77,7 +77,7 @@ struct ibv_mr *null_mr_alloc(struct ibv_pd *pd)
 
 	if (rc)
 		return fail(rc);
-	mr = calloc(1, sizeof(*mr));
+	mr = calloc(1, sizeof(struct mr));
 	if (!mr || mr_take_key(&key)) {
 		free(mr);
 		return fail(ENOMEM);

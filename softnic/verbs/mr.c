@@ -17,6 +17,7 @@
 #include "mr.h"
 #include "mw.h"
 #include "nic.h"
+#include "softnic/region/dmabuf.h"
 #include "softnic/region/null_mr.h"
 #include "pd.h"
 #include "softnic/qp/qp.h"
@@ -162,7 +163,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	if (rc)
 		goto fail;
 	rc = ENOMEM;
-	mr = calloc(1, sizeof(*mr));
+	mr = calloc(1, sizeof(struct mr));
 	if (!mr)
 		goto fail;
 	if (!fault_mr_take(pinned_bytes(&shared)))
@@ -220,6 +221,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	}
 	mr_wait_for_copies(mr->lkey);
 	export_put(nic.pub->mrs[mr->handle].file);
+	dmabuf_unmap(to_mr(mr));
 	fault_mr_give(pinned_bytes(&nic.pub->mrs[mr->handle]));
 	mr_give_key(mr->lkey);
 	add_ordered(&to_pd(mr->pd)->users, -1);
@@ -229,7 +231,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 }
 
 /* Computes the new region; attributes without a bit in @flags do not change. */
-static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+static int plan_change(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 		       size_t length, int access, struct shared_mr *to)
 {
 	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
@@ -237,7 +239,7 @@ static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, vo
 	int rc = 0;
 
 	*to = nic.pub->mrs[mr->handle];
-	if (!flags || (flags & ~known) || to->kind == SHARED_NULL)
+	if (!flags || (flags & ~known) || to->kind == SHARED_NULL || to_mr(mr)->map)
 		return EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
 		rc = mr_check_rights(access);

@@ -7,6 +7,19 @@
 
 #include "softnic/shm/shared.h"
 
+/* A region as its program has it. */
+struct mr {
+	struct ibv_mr ibv;
+	/* Of a dma-buf: softnic's own mapping of it. NULL: the program's memory. */
+	void *map;
+	size_t map_bytes;
+};
+
+static inline struct mr *to_mr(struct ibv_mr *mr)
+{
+	return (struct mr *)mr;
+}
+
 /* The owner of the regions, and the owner's queue pair that gives access. */
 struct mr_view {
 	const struct shared_pub *pub;

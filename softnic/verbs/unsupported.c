@@ -17,12 +17,6 @@ static void *refuse(void)
 	return NULL;
 }
 
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-				 int fd, int access)
-{
-	return refuse();
-}
-
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	return refuse();

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -260,6 +261,7 @@ int cuMemcpy(uint64_t to, uint64_t from, size_t bytes)
 	return near_to && near_from && depth ? 0 : ERROR_VALUE;
 }
 
+/* The CPU cannot map the dma-buf of a GPU out of reach. */
 int cuMemGetHandleForAddressRange(void *handle, uint64_t at, size_t bytes, int type,
 				  unsigned long long flags)
 {
@@ -268,7 +270,7 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t at, size_t bytes, int t
 	pthread_mutex_lock(&lock);
 	a = find_allocation(at);
 	if (a)
-		*(int *)handle = dup(a->fd);
+		*(int *)handle = is_reached() ? dup(a->fd) : eventfd(0, EFD_CLOEXEC);
 	pthread_mutex_unlock(&lock);
 	return a && type == 1 && !flags && bytes <= a->bytes ? 0 : ERROR_VALUE;
 }

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* Test: softnic verbs odp; devices: softnic; timeout: 120 */
-/* Regions that page on demand, and null regions. Both ends are in the test's process. */
+/*
+ * Regions that page on demand, null regions, and regions of dma-bufs. Both ends are in the test's
+ * process.
+ */
+#include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "tests/support/verbs_puppet.h"
@@ -308,6 +314,92 @@ static void test_a_null_region_is_for_its_own_domain_only(void **state)
 	assert_int_equal(ibv_dereg_mr(null), 0);
 }
 
+/* A dma-buf where the kernel makes dma-bufs for users; else a memfd, which takes the same path. */
+static int make_dmabuf(size_t size)
+{
+	struct udmabuf_create create = { .memfd = sealed_file(size), .size = size };
+	int maker = open("/dev/udmabuf", O_RDWR), fd;
+
+	if (maker < 0)
+		return create.memfd;
+	fd = ioctl(maker, UDMABUF_CREATE, &create);
+	assert_true(fd >= 0);
+	close(maker);
+	close(create.memfd);
+	return fd;
+}
+
+/* The region begins within a page of the buffer, and at any address with the same page offset. */
+static void test_a_dma_buf_is_read_and_written(void **state)
+{
+	enum { OFFSET = PAGE + 100, LENGTH = PAGE };
+	const uint64_t iova = 0x12340064;
+	struct odp_ends *s = *state;
+	int fd = make_dmabuf(4 * PAGE);
+	uint8_t *file = map_at(NULL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 4 * PAGE);
+	struct ibv_mr *there = ibv_reg_dmabuf_mr(s->b.pd, OFFSET, LENGTH, iova, fd, ALL_ACCESS);
+	struct ibv_mr *here = ibv_reg_dmabuf_mr(s->a.pd, OFFSET, LENGTH, iova, fd, 0);
+	struct ibv_sge sge = piece(s->a.mr, s->a.buf, 8), from;
+
+	assert_non_null(there);
+	assert_non_null(here);
+	close(fd);
+	assert_ptr_equal(there->addr, (void *)OFFSET);
+	memcpy(s->a.buf, "12345678", 8);
+	assert_int_equal(run(&s->a, IBV_WR_RDMA_WRITE, &sge, 1, there->rkey,
+			     (void *)(iova + LENGTH - 8)),
+			 IBV_WC_SUCCESS);
+	assert_int_equal(run(&s->a, IBV_WR_RDMA_READ, &sge, 1, there->rkey,
+			     (void *)(iova + LENGTH - 8)),
+			 IBV_WC_SUCCESS);
+	assert_memory_equal(file + OFFSET + LENGTH - 8, "12345678", 8);
+	from = piece(here, (void *)(iova + LENGTH - 8), 8);
+	assert_int_equal(run(&s->a, IBV_WR_RDMA_WRITE, &from, 1, s->b.mr->rkey, s->b.buf),
+			 IBV_WC_SUCCESS);
+	assert_memory_equal(s->b.buf, "12345678", 8);
+	assert_int_equal(run(&s->a, IBV_WR_RDMA_WRITE, &sge, 1, there->rkey,
+			     (void *)(iova + LENGTH - 7)),
+			 IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(ibv_dereg_mr(here), 0);
+	assert_int_equal(ibv_dereg_mr(there), 0);
+	munmap(file, 4 * PAGE);
+}
+
+static void test_a_dma_buf_that_cannot_be_a_region_is_refused(void **state)
+{
+	const int writes = IBV_ACCESS_LOCAL_WRITE;
+	struct odp_ends *s = *state;
+	int fd = make_dmabuf(PAGE), unmappable = open("/proc/self/status", O_RDONLY);
+	struct ibv_mr *mr = ibv_reg_dmabuf_mr(s->b.pd, 0, PAGE, PAGE, fd, writes);
+	const struct {
+		int fd, access, error;
+		uint64_t offset, length, iova;
+	} wrong[] = {
+		{ -1, writes, EBADF, 0, PAGE, 0 },
+		{ fd, writes, EINVAL, 0, 0, 0 },
+		{ fd, writes, EINVAL, 1, PAGE, 1 }, /* beyond the end */
+		{ fd, writes, EINVAL, UINT64_MAX, 2, UINT64_MAX },
+		{ fd, writes, EINVAL, 8, 8, 9 }, /* another offset within the page */
+		{ fd, IBV_ACCESS_REMOTE_WRITE, EINVAL, 0, PAGE, 0 },
+		{ fd, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP, 0, PAGE, 0 },
+		{ unmappable, 0, EINVAL, 0, PAGE, 0 },
+	};
+	size_t i;
+
+	assert_non_null(mr);
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		errno = 0;
+		assert_null(ibv_reg_dmabuf_mr(s->b.pd, wrong[i].offset, wrong[i].length,
+					      wrong[i].iova, wrong[i].fd, wrong[i].access));
+		assert_int_equal(errno, wrong[i].error);
+	}
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL_ACCESS),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	close(unmappable);
+	close(fd);
+}
+
 static void test_no_option_enhances_a_connection(void **state)
 {
 	struct odp_ends *s = *state;
@@ -338,6 +430,8 @@ static int tests(void)
 		ODP(test_a_null_piece_takes_what_is_read_and_received),
 		ODP(test_a_null_region_has_no_bounds),
 		ODP(test_a_null_region_is_for_its_own_domain_only),
+		ODP(test_a_dma_buf_is_read_and_written),
+		ODP(test_a_dma_buf_that_cannot_be_a_region_is_refused),
 		ODP(test_no_option_enhances_a_connection),
 	};
 
