@@ -127,10 +127,18 @@ enum weir_hint {
 	WEIR_NO_HINT,
 	WEIR_HOT, /* often: small writes go by RDMA */
 	WEIR_COLD, /* rarely: small writes are unloaded, unless unloading is off */
+	/*
+	 * The class of one request, added to a hint above in struct weir_completion. It counts once
+	 * the session has a class, a weight or a region with a class: see enum weir_class.
+	 */
+	WEIR_REQUEST_URGENT = WEIR_CLASS_URGENT << 2,
+	WEIR_REQUEST_NORMAL = WEIR_CLASS_NORMAL << 2,
+	WEIR_REQUEST_BULK = WEIR_CLASS_BULK << 2,
 };
 
 /*
- * Sets the hint for later requests to @region that carry no hint of their own. Context: any thread.
+ * Sets the hint for later requests to @region that carry no hint of their own: WEIR_NO_HINT,
+ * WEIR_HOT or WEIR_COLD. Context: any thread.
  */
 void weir_region_hint(struct weir_region *region, enum weir_hint hint);
 

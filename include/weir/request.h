@@ -57,7 +57,7 @@ struct weir_completion {
 	weir_done_fn *done;
 	struct weir_queue *queue;
 	void *arg; /* passed to @done or returned by the queue */
-	enum weir_hint hint; /* WEIR_NO_HINT: use the region's hint */
+	enum weir_hint hint; /* WEIR_NO_HINT: use the region's hint and class */
 	/*
 	 * 0: the session's timeout. A posted request that times out also ends its channel, because
 	 * only then does the NIC release the request's memory. A write or an atomic that was lost

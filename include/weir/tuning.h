@@ -90,13 +90,13 @@ enum weir_mr {
 };
 
 /*
- * Classes of requests that share a NIC in a process: of a session, by class_nr below, or of a
- * region (weir_region_class()). As long as a session there has a class, a weight or such a region,
- * the class decides which request gets room in the window: urgent ones go before normal ones, and
- * those before bulk. A class that waits gets a turn after 1 MiB of others. All sessions then send
- * in segments of 64 KiB, and keep to them. Those below the first class together have 128 KiB in
- * flight, or a segment for each session and class if that is more. Without a class, requests are
- * normal.
+ * Classes of requests that share a NIC in a process: of a session, by class_nr below, of a region
+ * (weir_region_class()), or of a request (WEIR_REQUEST_URGENT and its like). As long as a session
+ * there has a class, a weight or such a region, the class decides which request gets room in the
+ * window: urgent ones go before normal ones, and those before bulk. A class that waits gets a turn
+ * after 1 MiB of others. All sessions then send in segments of 64 KiB, and keep to them. Those
+ * below the first class together have 128 KiB in flight, or a segment for each session and class if
+ * that is more. Without a class, requests are normal.
  *
  * Requests pay for it: a small one that is alone takes a longer way, and no thread gets a channel
  * of its own.

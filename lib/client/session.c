@@ -179,7 +179,7 @@ void weir_session_join_classes(struct weir_session *session)
 				 t->class_nr ? (enum weir_window_class)(t->class_nr - 1) :
 					       WEIR_WINDOW_NORMAL,
 				 (uint16_t)(t->weight ? t->weight : 1));
-	session->has_class = true;
+	__atomic_store_n(&session->has_class, true, __ATOMIC_RELAXED);
 }
 
 static void join_class(struct weir_session *session)

@@ -15,6 +15,8 @@ static_assert(WEIR_REGION_NAME_MAX == WIRE_CONTROL_NAME_MAX,
 static_assert((int)WEIR_HOT == (int)WEIR_PATH_HINT_HOT &&
 		      (int)WEIR_COLD == (int)WEIR_PATH_HINT_COLD,
 	      "hints reach the core as they are");
+static_assert((unsigned int)WEIR_REQUEST_BULK / WEIR_CLASS_BULK == WEIR_REGION_HINTS + 1,
+	      "classes stand above the hints");
 static_assert((int)WEIR_CLASS_URGENT == (int)WEIR_WINDOW_URGENT + 1 &&
 		      (int)WEIR_CLASS_NORMAL == (int)WEIR_WINDOW_NORMAL + 1 &&
 		      (int)WEIR_CLASS_BULK == (int)WEIR_WINDOW_BULK + 1,
@@ -182,7 +184,7 @@ int weir_region_attach(struct weir_session *session, const struct weir_region_to
 
 void weir_region_hint(struct weir_region *region, enum weir_hint hint)
 {
-	__atomic_store_n(&region->hint, (uint8_t)hint, __ATOMIC_RELAXED);
+	__atomic_store_n(&region->hint, hint & WEIR_REGION_HINTS, __ATOMIC_RELAXED);
 }
 
 int weir_region_class(struct weir_region *region, enum weir_class class_nr)

@@ -6,6 +6,9 @@
 #include <weir/region.h>
 #include "core/base/list.h"
 
+/* Bits of an enum weir_hint with the heat of a place; those above are a request's class. */
+#define WEIR_REGION_HINTS 3u
+
 /**
  * struct weir_region - a range of a donor's memory that this session holds
  * @link: in the session's regions, guarded by its hold_lock

@@ -57,6 +57,18 @@ static inline bool weir_prepare_for_queue(const struct weir_completion *completi
 	return !completion->done && completion->queue;
 }
 
+/* Only a session that has joined the NIC's classes has a waiter for each class. */
+static inline void weir_prepare_hint(struct weir_request *request, enum weir_hint hint)
+{
+	unsigned int heat = hint & WEIR_REGION_HINTS, class_nr = hint / (WEIR_REGION_HINTS + 1);
+
+	if (heat)
+		request->req.hint = (uint8_t)heat;
+	if (class_nr && class_nr <= WEIR_CLASS_BULK &&
+	    __atomic_load_n(&request->session->has_class, __ATOMIC_RELAXED))
+		request->req.class = (uint8_t)class_nr;
+}
+
 /*
  * Stores how @request reports its completion, and the number of retries; on failure nothing will be
  * reported. @has_room: the queue has room, or there is no queue.
@@ -78,7 +90,7 @@ static WEIR_ALWAYS_INLINE int weir_prepare_promise(struct weir_request *request,
 	request->completion = *completion;
 	request->req.retries = (uint8_t)session->options.retries;
 	if (completion->hint)
-		request->req.hint = (uint8_t)completion->hint;
+		weir_prepare_hint(request, completion->hint);
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Test: lib classes; devices: softnic rxe; timeout: 120 */
 /*
- * Classes of sessions and of regions: bulk has little in flight, and sessions without a class go
- * on.
+ * Classes of sessions, regions and requests: bulk has little in flight, and sessions without a
+ * class go on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 
 #define WRITES 16u
 #define LENGTH (128u << 10)
+#define SHORT 512u
 
 /* The most that a policy has seen, which leaves the window alone. */
 struct window_peak {
@@ -40,7 +41,7 @@ struct class_party {
 
 static void party_open(struct class_party *p, struct weir_session_tuning tuning)
 {
-	const struct weir_session_options options = { .tuning = &tuning };
+	const struct weir_session_options options = { .tuning = &tuning, .channels = 1 };
 
 	tuning.size = sizeof(tuning);
 	p->bytes = malloc(WRITES * LENGTH);
@@ -58,9 +59,12 @@ static void party_close(struct class_party *p)
 }
 
 /* Submit all writes at once; @tally counts them. */
-static void begin_writes(struct class_party *p, char what, struct completion_tally *tally)
+static void begin_hinted(struct class_party *p, char what, struct completion_tally *tally,
+			 enum weir_hint hint)
 {
-	const struct weir_completion completion = { .done = tally_done, .arg = tally };
+	const struct weir_completion completion = { .done = tally_done,
+						    .arg = tally,
+						    .hint = hint };
 	unsigned int i;
 
 	memset(p->bytes, what, WRITES * LENGTH);
@@ -71,6 +75,11 @@ static void begin_writes(struct class_party *p, char what, struct completion_tal
 						  &completion, NULL),
 				 0);
 	}
+}
+
+static void begin_writes(struct class_party *p, char what, struct completion_tally *tally)
+{
+	begin_hinted(p, what, tally, WEIR_NO_HINT);
 }
 
 static void end_writes(struct class_party *p, char what, struct completion_tally *tally)
@@ -184,6 +193,92 @@ static void a_region_has_a_class(void **in)
 	party_close(&p);
 }
 
+/* When the window heard of the end of a request of SHORT bytes, and of how many WRs in all. */
+struct class_order {
+	unsigned int wrs;
+	unsigned int short_at;
+};
+
+static void note_order(void *arg, const struct weir_window_sample *sample,
+		       struct weir_window_limits *limits)
+{
+	struct class_order *o = arg;
+
+	(void)limits;
+	if (sample->bytes == SHORT)
+		o->short_at = o->wrs;
+	o->wrs++;
+}
+
+/* Whether a short request with @hint, submitted behind long ones, ends before most of those. */
+static bool overtakes(enum weir_hint hint)
+{
+	struct class_order order = { 0 };
+	const struct weir_window_policy policy = { .size = sizeof(policy),
+						   .completed = note_order,
+						   .arg = &order };
+	struct completion_tally tally = { 0 };
+	struct weir_transfer transfers[WRITES];
+	struct weir_iov iov[WRITES];
+	struct class_party p;
+	unsigned int i;
+
+	party_open(&p, (struct weir_session_tuning){ .window_policy = &policy,
+						     .class_nr = WEIR_CLASS_NORMAL });
+	for (i = 0; i < WRITES; i++) {
+		bool is_last = i == WRITES - 1;
+
+		iov[i] = (struct weir_iov){ p.bytes + i * LENGTH, is_last ? SHORT : LENGTH,
+					    p.memory };
+		transfers[i] = (struct weir_transfer){
+			.direction = WEIR_WRITE,
+			.region = p.region,
+			.offset = (uint64_t)i * LENGTH,
+			.iov = &iov[i],
+			.iovcnt = 1,
+			.completion = { .done = tally_done,
+					.arg = &tally,
+					.hint = is_last ? hint : WEIR_NO_HINT },
+		};
+	}
+	assert_int_equal(weir_transfer_async(transfers, WRITES, NULL), 0);
+	tally_wait(&tally, WRITES);
+	assert_int_equal(tally.status, 0);
+	party_close(&p);
+	return order.short_at < order.wrs / 2;
+}
+
+static void a_request_has_a_class(void **in)
+{
+	(void)in;
+	assert_true(overtakes(WEIR_REQUEST_URGENT));
+	assert_false(overtakes(WEIR_NO_HINT));
+	assert_false(overtakes(WEIR_REQUEST_BULK));
+}
+
+/* Most bytes in flight of writes with @hint, in a session without classes. */
+static uint64_t write_hinted(enum weir_hint hint)
+{
+	struct window_peak peak = { 0 };
+	const struct weir_window_policy policy = { .size = sizeof(policy),
+						   .completed = listen_to,
+						   .arg = &peak };
+	struct completion_tally tally = { 0 };
+	struct class_party p;
+
+	party_open(&p, (struct weir_session_tuning){ .window_policy = &policy });
+	begin_hinted(&p, 'd', &tally, hint);
+	end_writes(&p, 'd', &tally);
+	party_close(&p);
+	return peak.bytes_most;
+}
+
+static void a_request_alone_gives_a_session_no_classes(void **in)
+{
+	(void)in;
+	assert_true(write_hinted(WEIR_REQUEST_BULK) > WEIR_WINDOW_LOW_BYTES);
+}
+
 static void what_is_no_class_is_refused(void **in)
 {
 	(void)in;
@@ -199,6 +294,8 @@ int main(void)
 		cmocka_unit_test(sessions_of_all_classes_end_all_requests),
 		cmocka_unit_test(a_session_outlives_the_classes),
 		cmocka_unit_test(a_region_has_a_class),
+		cmocka_unit_test(a_request_has_a_class),
+		cmocka_unit_test(a_request_alone_gives_a_session_no_classes),
 		cmocka_unit_test(what_is_no_class_is_refused),
 	};
 
