@@ -124,8 +124,8 @@ static enum weir_path_hint hint_of(const struct pingpong *trip, uint64_t region)
 	return region < trip->route->config.hot_pages ? WEIR_PATH_HINT_HOT : WEIR_PATH_HINT_COLD;
 }
 
-/* Low regions are written most, as Zipf's law is used here. */
-static unsigned int next_write(struct pingpong *trip, struct sim_wr *wr)
+/* Low regions are written most, as Zipf's law is used here. @is_timed: it may be a probe. */
+static unsigned int next_write(struct pingpong *trip, struct sim_wr *wr, bool is_timed)
 {
 	uint64_t region, offset, now_ns = trip->loads->world->clock.now_ps / SIM_PS_PER_NS;
 	unsigned int path;
@@ -136,7 +136,7 @@ static unsigned int next_write(struct pingpong *trip, struct sim_wr *wr)
 			       .remote = offset,
 			       .bytes = (uint32_t)trip->loads->settings->size };
 	path = weir_path_decide(trip->route, region * trip->loads->settings->region_bytes + offset,
-				hint_of(trip, region), true, now_ns);
+				hint_of(trip, region), is_timed, now_ns);
 	if (path & WEIR_PATH_UNLOAD) {
 		wr->op = SIM_OP_WRITE_IMM;
 		wr->rkey = BUFFER_RKEY;
@@ -160,7 +160,7 @@ static void client_main(void *arg)
 
 		if (weir_path_policy_counts(trip->route->config.policy))
 			sim_thread_run(&here->thread, trip->loads->settings->core_ps);
-		path = next_write(trip, &wr);
+		path = next_write(trip, &wr, true);
 		post_write(here, &wr);
 		if (is_until_answer)
 			await_memory(here);
@@ -248,11 +248,9 @@ static int route_init(struct pingpong *trip, uint8_t **counters)
 	if (!*counters)
 		return -ENOMEM;
 	rc = weir_path_init(trip->route, &config, *counters);
-	/* Writes before the run. Probes have no result here. */
-	for (i = 0; !rc && i < s->learn; i++) {
-		if (next_write(trip, &wr) & WEIR_PATH_PROBE)
-			weir_path_abandon_probe(trip->route);
-	}
+	/* Writes before the run take no time, so they are no probes. */
+	for (i = 0; !rc && i < s->learn; i++)
+		next_write(trip, &wr, false);
 	return rc;
 }
 
