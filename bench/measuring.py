@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scripts"))
-from stage import Failed, die_with_parent, die_with_parent_at_once  # noqa: E402, F401
+from stage import Failed, Stage, die_with_parent, die_with_parent_at_once  # noqa: E402, F401
 
 
 def status_of(name, run, *errors):

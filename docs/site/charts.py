@@ -166,6 +166,14 @@ def all_charts(source):
         for figure, title, of in (("p50_us", "a 4 KiB read, half of them", "us"),
                                   ("p99_us", "99 of 100 reads", "us"),
                                   ("bulk_mb_s", "the bulk", "MB/s"))]
+    yield "merging", [
+        Panel("work requests", table("merging"), ["load"], "median", "device", log=True,
+              label="a request; without merging 1", span=("least", "most"))]
+    rows = table("unload-trips")
+    yield "unload-trips", [
+        Panel(f"a small write {wait} (modelled)", [row for row in rows if row["wait"] == wait],
+              ["log2_regions"], "us", "way", label="us, by number of regions")
+        for wait in dict.fromkeys(row["wait"] for row in rows)]
     rows = table("exchange-latency")
     yield "exchange-latency", [
         Panel("half a round trip", rows, ["case"], "us", "way", label="us", log=True,
