@@ -120,3 +120,11 @@ int memfd_scan_all(const struct memfd_scan *scan)
 	closedir(proc);
 	return rc == -ENOMEM ? rc : 0;
 }
+
+void memfd_scan_clean(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}

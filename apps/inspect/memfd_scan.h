@@ -4,6 +4,7 @@
 #define WEIR_APPS_INSPECT_MEMFD_SCAN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /**
@@ -34,6 +35,9 @@ int memfd_scan_process(const struct memfd_scan *scan, pid_t pid);
  * with addresses of their own. Return: 0; -ENOMEM; errors of /proc.
  */
 int memfd_scan_all(const struct memfd_scan *scan);
+
+/* Ends and makes printable a text of @size bytes, which any program may have written. */
+void memfd_scan_clean(char *text, size_t size);
 
 /* Has memfd_scan_all() find processes in all network namespaces. Context: one thread. */
 void memfd_scan_include_containers(bool containers);

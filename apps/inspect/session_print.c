@@ -103,6 +103,29 @@ static void print_latencies_json(const struct found_session *found, struct json 
 	json_close(json);
 }
 
+/* Only the causes that there are. */
+static void print_failures(const struct found_session *found)
+{
+	uint64_t failures[WEIR_STATS_SHM_CAUSES];
+
+	stats_view_failures(&found->view, failures);
+	for (int cause = 0; cause < WEIR_STATS_SHM_CAUSES; cause++)
+		if (failures[cause])
+			printf("failed, %s: %" PRIu64 " work requests\n", stats_view_causes[cause],
+			       failures[cause]);
+}
+
+static void print_failures_json(const struct found_session *found, struct json *json)
+{
+	uint64_t failures[WEIR_STATS_SHM_CAUSES];
+
+	stats_view_failures(&found->view, failures);
+	json_open_object(json, "failures");
+	for (int cause = 0; cause < WEIR_STATS_SHM_CAUSES; cause++)
+		json_uint(json, stats_view_causes[cause], failures[cause]);
+	json_close(json);
+}
+
 static void show_one(const struct found_session *found, uint64_t entries)
 {
 	struct cache_pressure pressure = pressure_in(found, entries);
@@ -115,8 +138,7 @@ static void show_one(const struct found_session *found, uint64_t entries)
 #define PRINT_COUNTER(name, help) print_number(#name, counters.name, help);
 	WEIR_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
-	print_number("window_bytes", window.bytes,
-		     "in flight on the NIC, at the last change");
+	print_number("window_bytes", window.bytes, "in flight on the NIC, at the last change");
 	print_number("window_wrs", window.wrs, "work requests in flight, at the last change");
 	print_number("window_limit", window.bytes_max,
 		     "bytes that might be in flight, at the last change");
@@ -127,6 +149,7 @@ static void show_one(const struct found_session *found, uint64_t entries)
 	print_number("mr_dyn_bytes", found->view.mr_dyn_bytes,
 		     "from this length on unregistered memory is registered, not copied");
 	print_latencies(found);
+	print_failures(found);
 	cache_pressure_print(&pressure, &counters);
 }
 
@@ -166,6 +189,7 @@ void session_print_json(const struct session_list *find, uint64_t entries, struc
 		json_uint(json, "window_wrs_top", window.wrs_top);
 		json_uint(json, "mr_dyn_bytes", found->view.mr_dyn_bytes);
 		print_latencies_json(found, json);
+		print_failures_json(found, json);
 		cache_pressure_json(&pressure, &counters, json);
 		json_close(json);
 	}

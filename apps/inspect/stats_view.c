@@ -108,6 +108,17 @@ void stats_view_latency(const struct stats_view *view, enum weir_stats_shm_kind 
 		     sizeof(*latency_ns));
 }
 
+const char *const stats_view_causes[WEIR_STATS_SHM_CAUSES] = {
+	[WEIR_STATS_SHM_FLUSHED] = "flushed",		[WEIR_STATS_SHM_NO_ANSWER] = "no_answer",
+	[WEIR_STATS_SHM_NO_BUFFER] = "no_buffer",	[WEIR_STATS_SHM_REFUSED] = "refused",
+	[WEIR_STATS_SHM_LOCAL_MEMORY] = "local_memory", [WEIR_STATS_SHM_OTHER] = "other",
+};
+
+void stats_view_failures(const struct stats_view *view, uint64_t failures[WEIR_STATS_SHM_CAUSES])
+{
+	copy_numbers(failures, view->stats->failures, sizeof(view->stats->failures));
+}
+
 /* The highest record number found in the slot where it belongs. */
 static uint64_t newest(const struct weir_stats_shm *stats)
 {

@@ -68,6 +68,12 @@ void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_pa
 void stats_view_latency(const struct stats_view *view, enum weir_stats_shm_kind kind,
 			struct weir_histogram *latency_ns);
 
+/* Reads the numbers of work requests that failed, by enum weir_stats_shm_cause. */
+void stats_view_failures(const struct stats_view *view, uint64_t failures[WEIR_STATS_SHM_CAUSES]);
+
+/* By enum weir_stats_shm_cause: "flushed", "no_answer", and so on. */
+extern const char *const stats_view_causes[WEIR_STATS_SHM_CAUSES];
+
 /* By enum weir_stats_shm_kind: "read", "write" and "atomic". */
 extern const char *const stats_view_kinds[WEIR_STATS_SHM_KINDS];
 

@@ -10,9 +10,10 @@
 
 #include <sys/types.h>
 
-extern const struct metric_group build_metrics, session_metrics, request_metrics,
-	softnic_metrics, softnic_host_metrics, softnic_peer_metrics, share_metrics, pool_metrics,
-	blk_metrics, host_donor_metrics, pool_group_metrics, pool_donor_metrics, span_metrics;
+extern const struct metric_group build_metrics, session_metrics, request_metrics, softnic_metrics,
+	softnic_host_metrics, softnic_peer_metrics, share_metrics, pool_metrics, blk_metrics,
+	host_donor_metrics, host_mount_metrics, host_operation_metrics, pool_group_metrics,
+	pool_donor_metrics, span_metrics, failure_metrics, share_class_metrics;
 
 /*
  * Each writes its group. @pid: only this process; 0: all processes of this user, or of all users
@@ -29,6 +30,9 @@ int share_metrics_collect(struct exposition *x, const char *socket);
 
 /* Writes the donors whose page this user may read. Return: 0; errors of donor_list_add(). */
 int host_donor_metrics_collect(struct exposition *x);
+
+/* Writes the mounts whose page this user may read. Return: 0; errors of mount_list_add(). */
+int host_mount_metrics_collect(struct exposition *x);
 
 /*
  * Writes the block devices of this host; none without the module. Return: 0; -ENOMEM; errors of

@@ -65,21 +65,24 @@ static const char page_head[] =
 	"# Metrics\n\n"
 	"`weir metrics --describe` prints this page. `weir serve`, `weir mount` and `weir share`\n"
 	"serve their metrics with `--metrics WHERE`. `weir metrics` shows the groups *All\n"
-	"commands*, *Sessions*, *Requests of a session*, *softnic*, *softnic of the host*, *Peers\n"
-	"of softnic*, *Tenants of weir share*, *Donors of the host* and *Block devices* for the\n"
-	"whole host, and with `--pool` those of a pool. [How to watch\n"
-	"weir](../how-to/watch.md) has a configuration of Prometheus.\n\n"
+	"commands*, *Sessions*, *Requests of a session*, *Failures of a session*, *Tenants of\n"
+	"weir share*, *Classes of a tenant of weir share*, *Block devices*, *Donors of the\n"
+	"host*, *Mounts of the host*, *Operations of the host's mounts*, *softnic*, *softnic of\n"
+	"the host* and *Peers of softnic* for the whole host, and with `--pool` those of a pool.\n"
+	"[How to watch weir](../how-to/watch.md) has a configuration of Prometheus.\n\n"
 	"A counter begins at 0 when its process, session or tenant begins.\n";
 
 static int describe(void)
 {
 	static const struct metric_group *const groups[] = {
-		&build_metrics,	      &donor_metrics, &donor_identity_metrics,
-		&file_server_metrics, &mount_metrics, &operation_metrics,
-		&session_metrics,     &request_metrics,	&share_metrics,
-		&blk_metrics,	      &host_donor_metrics,
-		&softnic_metrics,     &softnic_host_metrics, &softnic_peer_metrics, &pool_metrics,
-		&pool_group_metrics,  &pool_donor_metrics, &span_metrics,
+		&build_metrics,	      &donor_metrics,	     &donor_identity_metrics,
+		&file_server_metrics, &mount_metrics,	     &operation_metrics,
+		&session_metrics,     &request_metrics,	     &failure_metrics,
+		&share_metrics,	      &share_class_metrics,  &blk_metrics,
+		&host_donor_metrics,  &host_mount_metrics,   &host_operation_metrics,
+		&softnic_metrics,     &softnic_host_metrics, &softnic_peer_metrics,
+		&pool_metrics,	      &pool_group_metrics,   &pool_donor_metrics,
+		&span_metrics,
 	};
 
 	fputs(page_head, stdout);
@@ -98,6 +101,8 @@ static int collect(struct exposition *x, const struct metrics_command *c)
 	rc = softnic_metrics_collect(x, 0);
 	first = first ? first : rc;
 	rc = host_donor_metrics_collect(x);
+	first = first ? first : rc;
+	rc = host_mount_metrics_collect(x);
 	first = first ? first : rc;
 	rc = blk_metrics_collect(x);
 	first = first ? first : rc;

@@ -79,6 +79,20 @@ const struct metric_group request_metrics = {
 	.metrics = of_requests,
 };
 
+static const struct metric of_failures[] = {
+	{ "weir_session_failures_total", METRIC_COUNTER, "work requests that failed, by cause", 0 },
+	{ NULL },
+};
+
+const struct metric_group failure_metrics = {
+	.title = "Failures of a session",
+	.labels = "those of the session; `cause`: `flushed` (its channel had failed or was closed "
+		  "before), `no_answer` (of the donor's NIC, after all repetitions), `no_buffer` "
+		  "(the donor had no receive posted), `refused` (by the donor: the region, the "
+		  "rights or the operation), `local_memory` (refused by the own NIC), or `other`",
+	.metrics = of_failures,
+};
+
 static void fill_row(const struct found_session *found, struct session_values *values,
 		     struct metric_row *row)
 {
@@ -115,6 +129,30 @@ static int write_requests(struct exposition *x, const struct session_list *find,
 	return rc;
 }
 
+static int write_failures(struct exposition *x, const struct session_list *find,
+			  const struct metric_row *sessions)
+{
+	size_t count = find->count * WEIR_STATS_SHM_CAUSES;
+	uint64_t(*failures)[WEIR_STATS_SHM_CAUSES] = calloc(find->count + 1, sizeof(*failures));
+	struct metric_row *rows = calloc(count + 1, sizeof(*rows));
+	int rc = failures && rows ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		size_t session = i / WEIR_STATS_SHM_CAUSES, cause = i % WEIR_STATS_SHM_CAUSES;
+
+		if (!cause)
+			stats_view_failures(&find->found[session].view, failures[session]);
+		rows[i] = sessions[session];
+		rows[i].values = &failures[session][cause];
+		metric_label_add(&rows[i], "cause", "%s", stats_view_causes[cause]);
+	}
+	if (!rc)
+		exposition_group(x, &failure_metrics, rows, count);
+	free(rows);
+	free(failures);
+	return rc;
+}
+
 int session_metrics_collect(struct exposition *x, pid_t pid)
 {
 	struct session_list find = { 0 };
@@ -129,6 +167,7 @@ int session_metrics_collect(struct exposition *x, pid_t pid)
 	if (!rc) {
 		exposition_group(x, &session_metrics, rows, find.count);
 		rc = write_requests(x, &find, rows);
+		rc = rc ? rc : write_failures(x, &find, rows);
 	}
 	free(rows);
 	free(values);

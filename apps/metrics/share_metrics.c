@@ -43,6 +43,33 @@ const struct metric_group share_metrics = {
 	.metrics = metrics,
 };
 
+#define OF_CLASS(name, type, help, field)                          \
+	{                                                          \
+		"weir_share_tenant_class_" name, type, help,       \
+			offsetof(struct weir_mux_ipc_class, field) \
+	}
+
+static const struct metric of_classes[] = {
+	OF_CLASS("connections", METRIC_GAUGE, "connections of the tenant in the class, now",
+		 connections),
+	OF_CLASS("sent_bytes_total", METRIC_COUNTER,
+		 "bytes sent in the class, writes by a handle included", bytes_sent),
+	OF_CLASS("received_bytes_total", METRIC_COUNTER,
+		 "bytes received in the class, reads by a handle included", bytes_received),
+	OF_CLASS("turns_total", METRIC_COUNTER,
+		 "times that the scheduler served the tenant in the class", turns),
+	OF_CLASS("waited_seconds_total", METRIC_COUNTER_NS,
+		 "time that the tenant waited for these turns", waited_ns),
+	{ NULL },
+};
+
+const struct metric_group share_class_metrics = {
+	.title = "Classes of a tenant of weir share",
+	.labels = "those of the tenant; `class`, a number of `share.conf`, where 0 is the most "
+		  "urgent",
+	.metrics = of_classes,
+};
+
 static void fill_row(const struct weir_mux_ipc_tenant *is, struct share_values *values,
 		     struct metric_row *row)
 {
@@ -65,6 +92,29 @@ static void fill_row(const struct weir_mux_ipc_tenant *is, struct share_values *
 	metric_label_add(row, "cgroup", "%s", is->cgroup);
 }
 
+/* @tenants: the rows of the tenants, in the order of @snapshot */
+static int write_classes(struct exposition *x, const struct share_snapshot *snapshot,
+			 const struct metric_row *tenants)
+{
+	struct metric_row *rows = calloc(snapshot->count * WEIR_MUX_CLASSES_MAX + 1, sizeof(*rows));
+	size_t count = 0;
+
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < snapshot->count; i++) {
+		const struct share_snapshot_tenant *tenant = &snapshot->tenants[i];
+
+		for (unsigned int nr = 0; nr < tenant->nr_classes; nr++, count++) {
+			rows[count] = tenants[i];
+			rows[count].values = &tenant->classes[nr];
+			metric_label_add(&rows[count], "class", "%u", nr);
+		}
+	}
+	exposition_group(x, &share_class_metrics, rows, count);
+	free(rows);
+	return 0;
+}
+
 static int write_tenants(struct exposition *x, const struct share_snapshot *snapshot)
 {
 	struct share_values *values = calloc(snapshot->count + 1, sizeof(*values));
@@ -73,8 +123,10 @@ static int write_tenants(struct exposition *x, const struct share_snapshot *snap
 
 	for (size_t i = 0; !rc && i < snapshot->count; i++)
 		fill_row(&snapshot->tenants[i].is, &values[i], &rows[i]);
-	if (!rc)
+	if (!rc) {
 		exposition_group(x, &share_metrics, rows, snapshot->count);
+		rc = write_classes(x, snapshot, rows);
+	}
 	free(rows);
 	free(values);
 	return rc;
@@ -88,7 +140,7 @@ int share_metrics_collect(struct exposition *x, const char *socket)
 
 	if (access(socket, F_OK))
 		return 0;
-	rc = share_snapshot_take(&snapshot, socket, false, &error);
+	rc = share_snapshot_take(&snapshot, socket, SHARE_SNAPSHOT_CLASSES, &error);
 	if (rc == -ECONNREFUSED)
 		return 0;
 	if (rc)

@@ -34,7 +34,8 @@
 #include "apps/mount/inode/inode.h"
 #include "apps/mount/inode/names.h"
 #include "apps/mount/fuse/loop.h"
-#include "apps/mount/fuse/operation_time.h"
+#include "apps/mount/operation_time.h"
+#include "apps/mount/mount_page.h"
 #include "apps/mount/donor/change_log.h"
 #include "apps/mount/donor/reserve.h"
 #include "apps/mount/donor/sharing.h"
@@ -88,6 +89,7 @@ struct mount {
 	struct open_dirs dirs;
 	struct traffic traffic;
 	pthread_rwlock_t opening; /* read by opens, written by snapshots; before other locks */
+	struct mount_page_writer page;
 	struct operation_time operation_time;
 	struct metrics_server *metrics_server;
 	atomic_bool is_down; /* the donor is gone for good */

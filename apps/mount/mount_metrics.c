@@ -7,10 +7,6 @@
 #include "apps/metrics/host_metrics.h"
 #include "apps/mount/mount.h"
 
-struct mount_values {
-	uint64_t is_up, in_flight, inodes, threads, waiting, shared;
-};
-
 #define MOUNT(name, help, field)                                                             \
 	{                                                                                    \
 		"weir_mount_" name, METRIC_GAUGE, help, offsetof(struct mount_values, field) \
@@ -46,18 +42,10 @@ const struct metric_group operation_metrics = {
 
 static void write_mount(struct exposition *x, struct mount *m)
 {
-	struct mount_values values = {
-		.is_up = !atomic_load(&m->is_down),
-		.in_flight = atomic_load(&m->in_flight),
-		.threads = atomic_load(&m->loop.threads),
-		.waiting = atomic_load(&m->loop.waiting),
-		.shared = atomic_load(&m->share.shared),
-	};
+	struct mount_values values;
 	struct metric_row row = { .values = &values };
 
-	pthread_mutex_lock(&m->inodes.lock);
-	values.inodes = m->inodes.nr;
-	pthread_mutex_unlock(&m->inodes.lock);
+	mount_page_values(m, &values);
 	metric_label_add(&row, "mountpoint", "%s", m->options->mountpoint);
 	metric_label_add(&row, "donor", "%s", m->options->donor);
 	exposition_group(x, &mount_metrics, &row, 1);
@@ -65,17 +53,16 @@ static void write_mount(struct exposition *x, struct mount *m)
 
 static void write_operations(struct exposition *x, struct mount *m)
 {
-	static const char *const names[OPERATION_KINDS] = { "read", "write", "metadata" };
 	static struct weir_histogram copies[OPERATION_KINDS]; /* one collection at a time */
 	struct metric_row rows[OPERATION_KINDS] = { 0 };
 
 	pthread_mutex_lock(&m->operation_time.lock);
-	memcpy(copies, m->operation_time.duration_ns, sizeof(copies));
+	memcpy(copies, m->page.page->duration_ns, sizeof(copies));
 	pthread_mutex_unlock(&m->operation_time.lock);
 	for (int i = 0; i < OPERATION_KINDS; i++) {
 		rows[i].values = &copies[i];
 		metric_label_add(&rows[i], "mountpoint", "%s", m->options->mountpoint);
-		metric_label_add(&rows[i], "operation", "%s", names[i]);
+		metric_label_add(&rows[i], "operation", "%s", operation_names[i]);
 	}
 	exposition_group(x, &operation_metrics, rows, OPERATION_KINDS);
 }

@@ -229,8 +229,9 @@ int mount_open(struct mount *m, const struct mount_options *options)
 	int status;
 
 	m->options = options;
-	if (options->metrics.address)
-		operation_time_init(&m->operation_time);
+	if (mount_page_open(m))
+		return failure(options->cmd, "out of memory or descriptors");
+	operation_time_init(&m->operation_time, m->page.page, options->metrics.address);
 	direct_init(&m->direct);
 	dirs_init(&m->dirs);
 	reserve_init(&m->reserve);
@@ -247,6 +248,8 @@ int mount_open(struct mount *m, const struct mount_options *options)
 		status = join_donor(m);
 	if (!status)
 		status = mount_fuse(m);
+	if (!status && mount_page_start(m))
+		status = failure(options->cmd, "out of threads or descriptors");
 	if (!status)
 		status = metrics_server_open(&m->metrics_server, options->cmd, &options->metrics,
 					     mount_metrics_collect, m);
@@ -329,6 +332,7 @@ static void leave_mountpoint(struct mount *m)
 void mount_close(struct mount *m)
 {
 	metrics_server_close(m->metrics_server);
+	mount_page_stop(m);
 	if (m->fuse)
 		loop_stop(m);
 	direct_stop(m);
@@ -363,4 +367,5 @@ void mount_close(struct mount *m)
 	inodes_fini(&m->inodes);
 	names_fini(&m->names);
 	weir_span_close();
+	mount_page_close(m);
 }

@@ -40,15 +40,6 @@ void donor_page_update(int fd, struct weir_donor *donor, const struct donor_page
 		return; /* without memory the old state stays */
 }
 
-/* Any program may have written the file. */
-static void clean(char *text, size_t size)
-{
-	text[size - 1] = '\0';
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 static int add_donor(void *arg, int fd, pid_t pid, const char *comm)
 {
 	struct donor_list *list = arg;
@@ -62,9 +53,9 @@ static int add_donor(void *arg, int fd, pid_t pid, const char *comm)
 	if (!found)
 		return -ENOMEM;
 	list->found = found;
-	clean(new.page.address, sizeof(new.page.address));
-	clean(new.page.device, sizeof(new.page.device));
-	clean(new.page.keys.reason, sizeof(new.page.keys.reason));
+	memfd_scan_clean(new.page.address, sizeof(new.page.address));
+	memfd_scan_clean(new.page.device, sizeof(new.page.device));
+	memfd_scan_clean(new.page.keys.reason, sizeof(new.page.keys.reason));
 	found[list->count++] = new;
 	return 0;
 }

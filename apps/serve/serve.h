@@ -50,7 +50,7 @@ struct serve {
  */
 int serve_check(const char *cmd, const void *options);
 
-/* Applies the options of @new that may change, and names the others that did. */
+/* Applies the changed options of @new that need no restart, and names all others. */
 void serve_change_options(struct serve *serve, const struct serve *new,
 			  struct memory_target *target);
 

@@ -116,13 +116,15 @@ void share_connect_queues_drop(struct share_tenant *tenant);
 void share_connect_queues_free(struct share_daemon *share);
 
 /*
- * query.c: answers WEIR_MUX_IPC_TENANT and WEIR_MUX_IPC_FLOW with tenants visible to @who.
+ * query.c: answers WEIR_MUX_IPC_TENANT, _FLOW and _CLASS with tenants visible to @who.
  * Without locks. Return: 0; -ENOENT.
  */
 int share_query_tenant(const struct share_tenant *who, const struct weir_mux_ipc_request *ask,
 		       struct weir_mux_ipc_tenant *out);
 int share_query_flow(const struct share_tenant *who, const struct weir_mux_ipc_request *ask,
 		     struct weir_mux_ipc_flow *out);
+int share_query_class(const struct share_tenant *who, const struct weir_mux_ipc_request *ask,
+		      struct weir_mux_ipc_class *out);
 
 /*
  * Hands a connection to the tenant, or ends the connection; @answer receives the place or the

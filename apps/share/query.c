@@ -25,10 +25,22 @@ static void copy_tail(char *out, size_t size, const char *text)
 			out[i] = '?';
 }
 
+static void add_class(struct weir_mux_class_counters *sum,
+		      const struct weir_mux_class_counters *of_class)
+{
+	sum->turns += weir_counter_read(&of_class->turns);
+	sum->waited_ns += weir_counter_read(&of_class->waited_ns);
+	sum->bytes_sent += weir_counter_read(&of_class->bytes_sent);
+	sum->bytes_received += weir_counter_read(&of_class->bytes_received);
+}
+
 static void fill_tenant(struct share_tenant *tenant, struct weir_mux_ipc_tenant *out)
 {
 	struct weir_mux_account *account = &tenant->account;
+	struct weir_mux_class_counters sum = { 0 };
 
+	for (unsigned int i = 0; i < WEIR_MUX_CLASSES_MAX; i++)
+		add_class(&sum, &account->classes[i]);
 	*out = (struct weir_mux_ipc_tenant){
 		.nr = tenant->nr,
 		.pid = (uint32_t)tenant->pid,
@@ -36,11 +48,11 @@ static void fill_tenant(struct share_tenant *tenant, struct weir_mux_ipc_tenant 
 		.weight = tenant->policy.weight,
 		.connections_max = tenant->policy.connections,
 		.rate_bytes_s = tenant->policy.rate_bytes_s,
-		.bytes_sent = weir_counter_read(&account->counts.bytes_sent),
-		.bytes_received = weir_counter_read(&account->counts.bytes_received),
+		.bytes_sent = sum.bytes_sent,
+		.bytes_received = sum.bytes_received,
 		.group_id = tenant->policy.group_id,
-		.turns = weir_counter_read(&account->counts.work_requests),
-		.waited_ns = weir_counter_read(&account->counts.waited_ns),
+		.turns = sum.turns,
+		.waited_ns = sum.waited_ns,
 	};
 	strcpy(out->name, tenant->name);
 	if (tenant->policy.is_cgroup)
@@ -115,6 +127,41 @@ int share_query_flow(const struct share_tenant *who, const struct weir_mux_ipc_r
 		i++;
 	if (tenant && may_see(who, tenant) && i < WEIR_MUX_IPC_CONNS_MAX) {
 		fill_flow(tenant->conns[i], out);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&share->lock);
+	return rc;
+}
+
+static void fill_class(const struct share_tenant *tenant, uint8_t nr,
+		       struct weir_mux_ipc_class *out)
+{
+	struct weir_mux_class_counters sum = { 0 };
+
+	add_class(&sum, &tenant->account.classes[nr]);
+	*out = (struct weir_mux_ipc_class){
+		.turns = sum.turns,
+		.waited_ns = sum.waited_ns,
+		.bytes_sent = sum.bytes_sent,
+		.bytes_received = sum.bytes_received,
+	};
+	for (unsigned int i = 0; i < WEIR_MUX_IPC_CONNS_MAX; i++)
+		out->connections += tenant->conns[i] && tenant->conns[i]->class == nr;
+}
+
+int share_query_class(const struct share_tenant *who, const struct weir_mux_ipc_request *ask,
+		      struct weir_mux_ipc_class *out)
+{
+	struct share_daemon *share = who->share;
+	const struct share_tenant *tenant;
+	int rc = -ENOENT;
+
+	if (ask->value >= share->mux->options.nr_classes)
+		return -ENOENT;
+	pthread_mutex_lock(&share->lock);
+	tenant = tenant_find(share, ask->nr);
+	if (tenant && may_see(who, tenant)) {
+		fill_class(tenant, (uint8_t)ask->value, out);
 		rc = 0;
 	}
 	pthread_mutex_unlock(&share->lock);

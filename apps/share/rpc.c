@@ -288,6 +288,8 @@ static int dispatch_request(struct share_rpc *turn)
 		return share_query_tenant(turn->tenant, turn->ask, &turn->answer->tenant);
 	case WEIR_MUX_IPC_FLOW:
 		return share_query_flow(turn->tenant, turn->ask, &turn->answer->flow);
+	case WEIR_MUX_IPC_CLASS:
+		return share_query_class(turn->tenant, turn->ask, &turn->answer->of_class);
 	default:
 		return -EPROTO;
 	}

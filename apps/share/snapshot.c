@@ -47,7 +47,28 @@ static int fetch_flows(int socket, struct share_snapshot_tenant *tenant)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-static int fetch_tenants(int socket, struct share_snapshot *snapshot, bool flows)
+/* A daemon of an older version knows no classes. */
+static int fetch_classes(int socket, struct share_snapshot_tenant *tenant)
+{
+	struct weir_mux_ipc_reply answer;
+	int rc = 0;
+
+	while (!rc && tenant->nr_classes < WEIR_MUX_CLASSES_MAX) {
+		rc = ask(socket, WEIR_MUX_IPC_CLASS, tenant->is.nr, tenant->nr_classes, &answer);
+		if (!rc)
+			tenant->classes[tenant->nr_classes++] = answer.of_class;
+	}
+	return rc == -ENOENT || rc == -EPROTO ? 0 : rc;
+}
+
+static int fetch_parts(int socket, struct share_snapshot_tenant *tenant, unsigned int parts)
+{
+	int rc = parts & SHARE_SNAPSHOT_FLOWS ? fetch_flows(socket, tenant) : 0;
+
+	return rc || !(parts & SHARE_SNAPSHOT_CLASSES) ? rc : fetch_classes(socket, tenant);
+}
+
+static int fetch_tenants(int socket, struct share_snapshot *snapshot, unsigned int parts)
 {
 	struct weir_mux_ipc_reply answer;
 	uint32_t last = 0;
@@ -62,7 +83,7 @@ static int fetch_tenants(int socket, struct share_snapshot *snapshot, bool flows
 		snapshot->tenants = tenants;
 		last = answer.tenant.nr;
 		tenants[snapshot->count] = (struct share_snapshot_tenant){ .is = answer.tenant };
-		rc = flows ? fetch_flows(socket, &tenants[snapshot->count]) : 0;
+		rc = fetch_parts(socket, &tenants[snapshot->count], parts);
 		snapshot->count++;
 		if (rc)
 			return rc;
@@ -70,7 +91,7 @@ static int fetch_tenants(int socket, struct share_snapshot *snapshot, bool flows
 	return rc == -ENOENT ? 0 : rc;
 }
 
-int share_snapshot_take(struct share_snapshot *snapshot, const char *path, bool flows,
+int share_snapshot_take(struct share_snapshot *snapshot, const char *path, unsigned int parts,
 			struct weir_error *error)
 {
 	int rc, socket = weir_mux_ipc_connect(path, error);
@@ -79,7 +100,7 @@ int share_snapshot_take(struct share_snapshot *snapshot, const char *path, bool 
 	if (socket < 0)
 		return socket;
 	weir_mux_ipc_set_timeout(socket, PATIENCE_S);
-	rc = fetch_tenants(socket, snapshot, flows);
+	rc = fetch_tenants(socket, snapshot, parts);
 	close(socket);
 	if (!rc)
 		return 0;

@@ -5,11 +5,13 @@
 
 #include "lib/mux/proxy/ipc.h"
 
-/* A tenant with @nr_flows connections in @flows. */
+/* A tenant with @nr_flows connections in @flows, and the first @nr_classes of @classes. */
 struct share_snapshot_tenant {
 	struct weir_mux_ipc_tenant is;
 	struct weir_mux_ipc_flow *flows;
 	size_t nr_flows;
+	struct weir_mux_ipc_class classes[WEIR_MUX_CLASSES_MAX];
+	unsigned int nr_classes;
 };
 
 /* All visible tenants by number, at about @at_ns. */
@@ -19,15 +21,22 @@ struct share_snapshot {
 	size_t count;
 };
 
+/* Further parts of a tenant to query. */
+enum share_snapshot_parts {
+	SHARE_SNAPSHOT_NOTHING = 0,
+	SHARE_SNAPSHOT_FLOWS = 1,
+	SHARE_SNAPSHOT_CLASSES = 2,
+};
+
 /**
  * share_snapshot_take() - query the daemon once
  * @snapshot: receives the result; free with share_snapshot_fini()
  * @path: of the daemon's socket
- * @flows: query each tenant's connections, too
+ * @parts: of enum share_snapshot_parts
  *
  * Return: 0; -ECONNREFUSED nobody listens there; -ECONNRESET, -ETIMEDOUT, -ENOMEM.
  */
-int share_snapshot_take(struct share_snapshot *snapshot, const char *path, bool flows,
+int share_snapshot_take(struct share_snapshot *snapshot, const char *path, unsigned int parts,
 			struct weir_error *error);
 void share_snapshot_fini(struct share_snapshot *snapshot);
 

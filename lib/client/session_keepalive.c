@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "lib/client/session_keepalive.h"
+#include "lib/base/error.h"
 #include "lib/client/session.h"
 
 /* The target ignores the rkey of an empty write: IB specification, C9-88. */
@@ -60,7 +61,7 @@ void weir_session_keepalive_completed(struct weir_session_link *link, enum ibv_w
 	weir_keepalive_answered(&session->keepalive, &link->core, now_ns);
 	if (status == IBV_WC_SUCCESS)
 		return;
-	session->counters->errors++;
+	weir_stats_shm_failed(session->stats_shm, weir_error_of_wc(status), status);
 	weir_session_link_fail(link);
 }
 

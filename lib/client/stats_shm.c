@@ -63,6 +63,36 @@ void weir_stats_shm_publish(struct weir_stats_shm *shm, const char *device, cons
 	weir_store_release(&shm->magic, WEIR_STATS_SHM_MAGIC); /* pairs with the readers' load */
 }
 
+static enum weir_stats_shm_cause cause_of(int status, enum ibv_wc_status verbs)
+{
+	switch (verbs) {
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RESP_TIMEOUT_ERR:
+		return WEIR_STATS_SHM_NO_ANSWER;
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return WEIR_STATS_SHM_NO_BUFFER;
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+		return WEIR_STATS_SHM_REFUSED;
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR:
+	case IBV_WC_LOC_LEN_ERR:
+		return WEIR_STATS_SHM_LOCAL_MEMORY;
+	case IBV_WC_SUCCESS: /* a refusal of an unloaded write is a message */
+	case IBV_WC_WR_FLUSH_ERR:
+		return status == -EACCES ? WEIR_STATS_SHM_REFUSED : WEIR_STATS_SHM_FLUSHED;
+	default:
+		return WEIR_STATS_SHM_OTHER;
+	}
+}
+
+void weir_stats_shm_failed(struct weir_stats_shm *shm, int status, enum ibv_wc_status verbs)
+{
+	shm->counters.errors++;
+	shm->failures[cause_of(status, verbs)]++;
+}
+
 void weir_stats_shm_close(struct weir_stats_shm *shm, int fd)
 {
 	if (!shm)

@@ -11,6 +11,7 @@
 #ifndef WEIR_LIB_CLIENT_STATS_SHM_H
 #define WEIR_LIB_CLIENT_STATS_SHM_H
 
+#include <infiniband/verbs.h>
 #include <stdint.h>
 
 #include "core/base/histogram.h"
@@ -19,7 +20,7 @@
 
 #define WEIR_STATS_SHM_NAME "weir-trace"
 #define WEIR_STATS_SHM_MAGIC 0x6764656c72696577ull /* "weirledg" */
-#define WEIR_STATS_SHM_VERSION 8
+#define WEIR_STATS_SHM_VERSION 9
 #define WEIR_STATS_SHM_TEXT 64
 #define WEIR_STATS_SHM_SLOTS 2048 /* a power of two */
 
@@ -93,6 +94,17 @@ enum weir_stats_shm_kind {
 	WEIR_STATS_SHM_KINDS
 };
 
+/* Why a work request failed. Other processes read these numbers. */
+enum weir_stats_shm_cause {
+	WEIR_STATS_SHM_FLUSHED, /* its channel had failed or was closed before */
+	WEIR_STATS_SHM_NO_ANSWER, /* the donor's NIC did not answer, however often it was asked */
+	WEIR_STATS_SHM_NO_BUFFER, /* the donor had no receive posted */
+	WEIR_STATS_SHM_REFUSED, /* by the donor: the region, the rights or the operation */
+	WEIR_STATS_SHM_LOCAL_MEMORY, /* by the own NIC: the memory named in the work request */
+	WEIR_STATS_SHM_OTHER,
+	WEIR_STATS_SHM_CAUSES
+};
+
 /**
  * struct weir_stats_shm - the whole file
  * @magic: WEIR_STATS_SHM_MAGIC, written last
@@ -103,6 +115,7 @@ enum weir_stats_shm_kind {
  * @trace: the ring; see weir_trace_read()
  * @latency: by enum weir_stats_shm_kind, nanoseconds from submission to completion, of one request
  *	in 64: see lib/client/request/latency.h
+ * @failures: by enum weir_stats_shm_cause; their sum is @counters.errors
  */
 struct weir_stats_shm {
 	uint64_t magic;
@@ -117,6 +130,7 @@ struct weir_stats_shm {
 	struct weir_stats_shm_page_heat pressure;
 	struct weir_trace_slot trace[WEIR_STATS_SHM_SLOTS];
 	struct weir_histogram latency[WEIR_STATS_SHM_KINDS];
+	uint64_t failures[WEIR_STATS_SHM_CAUSES];
 };
 
 _Static_assert(sizeof(struct weir_counters) == 26 * 8, "others read it");
@@ -126,8 +140,9 @@ _Static_assert(offsetof(struct weir_stats_shm, pressure) == 416, "others read it
 _Static_assert(offsetof(struct weir_stats_shm, trace) == 4520, "others read it");
 _Static_assert(offsetof(struct weir_stats_shm, latency) == 4520 + 40 * WEIR_STATS_SHM_SLOTS,
 	       "others read it");
-_Static_assert(sizeof(struct weir_stats_shm) ==
-		       4520 + 40 * WEIR_STATS_SHM_SLOTS + WEIR_STATS_SHM_KINDS * 59416,
+_Static_assert(sizeof(struct weir_stats_shm) == 4520 + 40 * WEIR_STATS_SHM_SLOTS +
+							WEIR_STATS_SHM_KINDS * 59416 +
+							WEIR_STATS_SHM_CAUSES * 8,
 	       "others read it");
 
 /**
@@ -142,6 +157,12 @@ int weir_stats_shm_open(struct weir_stats_shm **shm, int *fd);
 /* Makes the file valid for readers. */
 void weir_stats_shm_publish(struct weir_stats_shm *shm, const char *device, const char *peer,
 			    uint64_t now_ns);
+
+/*
+ * Counts a work request that failed. @status: a negative errno; @verbs: the status of its
+ * completion, or IBV_WC_SUCCESS if it has none. Context: with the NIC's lock held.
+ */
+void weir_stats_shm_failed(struct weir_stats_shm *shm, int status, enum ibv_wc_status verbs);
 
 void weir_stats_shm_close(struct weir_stats_shm *shm, int fd);
 

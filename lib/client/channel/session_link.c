@@ -205,7 +205,7 @@ static void report(struct weir_session_link *link, const struct weir_wc *wc, uin
 
 	link->cq->in_flight--;
 	if (wc->status)
-		session->counters->errors++;
+		weir_stats_shm_failed(session->stats_shm, wc->status, wc->verbs);
 	else
 		weir_session_link_count_bytes(session, wc->wr);
 	weir_engine_completed(&session->engine, wc, now_ns);

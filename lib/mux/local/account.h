@@ -15,6 +15,8 @@
 #include "lib/base/counter.h"
 #include "lib/mux/local/rate_limit.h"
 
+#include <weir/mux.h>
+
 struct weir_mux_local;
 
 #define WEIR_MUX_MRS_MAX 1024 /* per group; each is a mapping, and a process has few */
@@ -22,7 +24,12 @@ struct weir_mux_local;
 /* See lib/base/counter.h. */
 struct weir_mux_counters {
 	uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
-	uint64_t bytes_written, ahead_bytes_max, waited_ns;
+	uint64_t bytes_written, ahead_bytes_max;
+};
+
+/* Traffic of an account's connections in one class; see lib/base/counter.h. */
+struct weir_mux_class_counters {
+	uint64_t turns, waited_ns, bytes_sent, bytes_received;
 };
 
 /**
@@ -61,6 +68,7 @@ struct weir_mux_account_group {
  * @is_adding_slab: a thread registers a slab, without the lock
  * @pending_opens: other muxes' OPENs waiting for rings; @has_open_thread: a thread serves
  *	@pending_opens
+ * @classes: counters of each class; any thread
  *
  * Guarded by mux->lock.
  */
@@ -74,7 +82,7 @@ struct weir_mux_account {
 	uint64_t bytes;
 	unsigned int nr_slabs, nr_conns, nr_mrs;
 	bool is_shared, is_adding_slab, has_open_thread;
-	struct weir_mux_counters counts;
+	struct weir_mux_class_counters classes[WEIR_MUX_CLASSES_MAX];
 };
 
 /* Initialises an empty account without limits. Context: any. */

@@ -57,7 +57,7 @@ static int take_segment(const struct weir_mux_qp *qp, const struct ibv_wc *wc, c
 	__atomic_store_n(&conn->received, end, __ATOMIC_RELEASE);
 	/* Count first: an application that reads the bytes finds them counted. */
 	weir_counter_add(&mux->counts.bytes_received, wc->byte_len);
-	weir_counter_add(&conn->account->counts.bytes_received, wc->byte_len);
+	weir_counter_add(&weir_mux_vconn_counters(conn)->bytes_received, wc->byte_len);
 	weir_mux_ring_publish_tail(&conn->arriving);
 	weir_mux_ring_wake_at(conn->arriving.ring, &conn->fd, conn->arriving.position);
 	if (conn->is_closed && !conn->is_detached) {

@@ -43,12 +43,14 @@ enum weir_mux_ipc_op {
 	WEIR_MUX_IPC_WITHDRAW, /* connection @nr, handle @value */
 	WEIR_MUX_IPC_FLOW, /* tenant @nr's first connection from @value on, or -ENOENT */
 	WEIR_MUX_IPC_WEIGH, /* connection @nr, @weight */
+	WEIR_MUX_IPC_CLASS, /* tenant @nr's class @value; -ENOENT: there is no such class */
 };
 
 /* Requests allowed without HELLO, for observers. */
 static inline bool weir_mux_ipc_is_query(uint32_t what)
 {
-	return what == WEIR_MUX_IPC_TENANT || what == WEIR_MUX_IPC_FLOW;
+	return what == WEIR_MUX_IPC_TENANT || what == WEIR_MUX_IPC_FLOW ||
+	       what == WEIR_MUX_IPC_CLASS;
 }
 
 #define WEIR_MUX_IPC_CLASS_DEFAULT UINT32_MAX
@@ -78,6 +80,12 @@ struct weir_mux_ipc_flow {
 	char peer[64]; /* the other host's mux */
 };
 
+/* Traffic of a tenant's connections in one class, those of the past included. */
+struct weir_mux_ipc_class {
+	uint64_t turns, waited_ns, bytes_sent, bytes_received;
+	uint64_t connections; /* open now */
+};
+
 struct weir_mux_ipc_reply {
 	uint32_t number;
 	int32_t status;
@@ -87,6 +95,7 @@ struct weir_mux_ipc_reply {
 		struct weir_mux_info info;
 		struct weir_mux_ipc_tenant tenant;
 		struct weir_mux_ipc_flow flow;
+		struct weir_mux_ipc_class of_class;
 	};
 };
 

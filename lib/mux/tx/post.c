@@ -124,14 +124,14 @@ static void complete_ring_bytes(struct weir_mux_vconn *conn, uint32_t bytes)
 static void count_sent(struct weir_mux_vconn *conn, uint32_t bytes)
 {
 	weir_counter_add(&conn->mux->counts.bytes_sent, bytes);
-	weir_counter_add(&conn->account->counts.bytes_sent, bytes);
+	weir_counter_add(&weir_mux_vconn_counters(conn)->bytes_sent, bytes);
 }
 
 /* Bytes of RDMA operations, invisible to the peer. */
 static void count_moved(struct weir_mux_vconn *conn, uint32_t bytes)
 {
 	bool is_read = conn->rdma_op.is_read;
-	struct weir_mux_counters *counts = &conn->account->counts;
+	struct weir_mux_class_counters *counts = weir_mux_vconn_counters(conn);
 	uint64_t *moved = is_read ? &conn->read_done : &conn->written_done;
 
 	weir_counter_add(is_read ? &counts->bytes_received : &counts->bytes_sent, bytes);

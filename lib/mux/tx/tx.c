@@ -75,9 +75,9 @@ static void count_ahead(struct weir_mux_remote *remote, const struct weir_mux_vc
 /* Adds up the waiting time. @now_ns is read once for many turns and may lag a little. */
 static void count_wait(struct weir_mux_vconn *conn, uint64_t now_ns)
 {
-	struct weir_mux_counters *counts = &conn->account->counts;
+	struct weir_mux_class_counters *counts = weir_mux_vconn_counters(conn);
 
-	weir_counter_add(&counts->work_requests, 1);
+	weir_counter_add(&counts->turns, 1);
 	if (now_ns <= conn->waits_ns)
 		return;
 	weir_counter_add(&counts->waited_ns, now_ns - conn->waits_ns);

@@ -188,6 +188,13 @@ struct weir_mux_service {
 };
 
 /* The peer's id: 0, then constant once set by the poller. */
+/* The counters of its class, of its account. */
+static inline struct weir_mux_class_counters *
+weir_mux_vconn_counters(const struct weir_mux_vconn *conn)
+{
+	return &conn->account->classes[conn->class];
+}
+
 static inline uint32_t weir_mux_vconn_remote_id(const struct weir_mux_vconn *conn)
 {
 	return __atomic_load_n(&conn->remote_id, __ATOMIC_RELAXED);

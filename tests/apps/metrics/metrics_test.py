@@ -66,7 +66,8 @@ def catalogue():
 
 
 def part_of(name):
-    if name.startswith(("weir_mount_", "weir_file_server_", "weir_donor_messages_")):
+    if name.startswith(("weir_mount_", "weir_host_mount_", "weir_file_server_",
+                        "weir_donor_messages_")):
         return "mount"
     if name.startswith("weir_pool_"):
         return "pool"
@@ -530,7 +531,8 @@ class Host(Programs):
         with self.perf(donor, "--unload", "always", "-s", "64", "-n", "16", "-p",
                        "random") as perf:
             self.until_moved(paused | copied, donor.metrics, self.host, mover=perf)
-        broken = names_of("session", "failed_work_requests_total retries_total reconnects_total")
+        broken = names_of("session", "failed_work_requests_total failures_total retries_total "
+                          "reconnects_total")
         with self.perf(donor, "-o", "read", "-n", "4", WEIR_SOFTNIC="error_after=1000") as perf:
             self.until_moved(broken, self.host, mover=perf)
         forged = names_of("donor", "refused_unloaded_writes_total")
@@ -553,6 +555,8 @@ class Host(Programs):
     TENANTS = names_of("share_tenant", "weight rate_limit_bytes connections "
                        "connections_limit memory_bytes "
                        "sent_bytes_total received_bytes_total turns_total waited_seconds_total")
+    TENANTS |= names_of("share_tenant_class", "connections sent_bytes_total received_bytes_total "
+                        "turns_total waited_seconds_total")
 
     def test_each_metric_of_softnic_moves(self):
         donor = self.serve("--memory", "64M", "--no-reserve", "--key", self.key)
@@ -582,10 +586,20 @@ class Host(Programs):
         mover = self.start(MOVER, "tenant", name="mover", WEIR_SHARE=f"{self.folder}/share")
         self.told(mover, "^ready$")
         self.board.note(request(own)[2])
+        self.classes_add_up(request(own)[2])
         limits = "weight 7 rate 3M connections 9"
         pathlib.Path(config).write_text(f"default {limits}\n", encoding="utf-8")
         share.send_signal(signal.SIGHUP)
         self.until_moved(self.TENANTS, own, self.host)
+
+    def classes_add_up(self, text):
+        """The connections of the tenants' classes: two, in the last of the classes."""
+        of_class = collections.Counter()
+        for nr, count in re.findall(
+                r'^weir_share_tenant_class_connections\{.*class="(\d)"\} (\d+)$', text, re.M):
+            of_class[nr] += int(count)
+        self.assertEqual({nr: count for nr, count in of_class.items() if count},
+                         {max(of_class): 2}, text)
 
 
 class Mount(Programs):
@@ -602,6 +616,9 @@ class Mount(Programs):
     def test_each_metric_moves(self):
         donor = self.serve("--memory", "64M", "--no-reserve")
         first, own = self.mount(donor, "first", "--hard", "--timeout", "1")
+        host = self.told(self.start(WEIR, "metrics", "--listen", f"unix:{self.folder}/host",
+                                    name="host.log"), "metrics at (.*)$")
+        self.board.note(request(host)[2])
         self.board.note(request(own)[2])
         self.board.note(request(donor.metrics)[2])
         with open(os.path.join(first, "file"), "wb", buffering=0) as file:
@@ -613,24 +630,58 @@ class Mount(Programs):
         mounts = names_of("mount", "inodes operation_duration_seconds in_flight_operations")
         reader = self.start("sh", "-c", 'while :; do dd if="$1" of=/dev/null bs=1M iflag=direct; '
                             "done", "-", file.name, name="reader")
-        self.until_moved(files | mounts, own, donor.metrics, mover=reader)
+        of_host = names_of("host_mount", "inodes operations_total operation_duration_seconds "
+                           "in_flight_operations")
+        self.until_moved(files | mounts | of_host, own, donor.metrics, host, mover=reader)
         self.end(reader, signal.SIGKILL)
         second, _ = self.mount(donor, "second")
         shared = names_of("mount", "shared") | names_of("file_server", "clients")
-        self.until_moved(shared, own, donor.metrics)
+        shared |= names_of("host_mount", "shared")
+        self.until_moved(shared, own, donor.metrics, host)
         freed = self.free(donor, first, second)
         os.kill(donor.pid, signal.SIGSTOP)
         waiting = subprocess.Popen(["stat", "--", os.path.join(first, "nothing")],
                                    stderr=subprocess.DEVNULL)
         self.addCleanup(donor.send_signal, signal.SIGCONT)
-        waits = names_of("mount", "waiting_threads threads")
-        self.until_moved(waits - {"weir_mount_threads"}, own)
+        waits = names_of("mount", "waiting_threads") | names_of("host_mount", "waiting_threads")
+        self.until_moved(waits, own, host)
         os.kill(donor.pid, signal.SIGCONT)
         waiting.wait(PATIENCE)
         self.end(donor, signal.SIGKILL)
-        up = names_of("mount", "up")
-        self.until_moved(up, own)
-        self.covers("mount", files | mounts | shared | freed | waits | up)
+        up = names_of("mount", "up") | names_of("host_mount", "up")
+        self.until_moved(up, own, host)
+        threads = names_of("mount", "threads") | names_of("host_mount", "threads")
+        self.covers("mount", files | mounts | of_host | shared | freed | waits | up | threads)
+
+    def test_one_scrape_has_mounts_without_metrics_of_their_own(self):
+        donor = self.serve("--memory", "64M", "--no-reserve")
+        point = os.path.join(self.folder, "quiet")
+        os.mkdir(point)
+        done = weir("mount", donor.address, point)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(subprocess.run, ["umount", "-l", point], check=False, timeout=PATIENCE)
+        for i in range(300):
+            pathlib.Path(point, str(i)).touch()
+        counted, timed = self.metadata_of(point)
+        self.assertGreaterEqual(counted, 300)
+        self.assertTrue(1 <= timed < counted / 8, (counted, timed))
+        subprocess.run(["umount", point], check=True, timeout=PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        while point in weir("metrics").stdout:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+
+    def metadata_of(self, point):
+        """Operations counted and timed, of a mount that shows up within a second."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := re.findall(
+                rf'^weir_host_mount_operation(?:s_total|_duration_seconds_count)'
+                rf'\{{.*mountpoint="{re.escape(point)}".*operation="metadata"\}} (\d+)$',
+                weir("metrics").stdout, re.M)):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        counted, timed = map(int, found)
+        return counted, timed
 
     def free(self, donor, first, second):
         """Frees data that a stopped client has mapped, until the bytes are seen on their way.

@@ -475,6 +475,35 @@ static void what_the_transport_gives_up_breaks_the_link(void **state)
 	assert_true(weir_session_link_settle(link, true));
 	assert_int_equal(link->core.state, WEIR_LINK_BROKEN);
 	assert_int_equal(session.counters->errors, 1);
+	assert_int_equal(stats_shm.failures[WEIR_STATS_SHM_NO_ANSWER], 1);
+}
+
+static void each_failure_has_one_cause(void **state)
+{
+	static const struct {
+		int status;
+		enum ibv_wc_status verbs;
+		enum weir_stats_shm_cause cause;
+	} cases[] = {
+		{ -ECONNRESET, IBV_WC_WR_FLUSH_ERR, WEIR_STATS_SHM_FLUSHED },
+		{ -ECONNRESET, IBV_WC_SUCCESS, WEIR_STATS_SHM_FLUSHED }, /* given up by weir */
+		{ -ECONNRESET, IBV_WC_RETRY_EXC_ERR, WEIR_STATS_SHM_NO_ANSWER },
+		{ -ECONNRESET, IBV_WC_RNR_RETRY_EXC_ERR, WEIR_STATS_SHM_NO_BUFFER },
+		{ -EACCES, IBV_WC_REM_ACCESS_ERR, WEIR_STATS_SHM_REFUSED },
+		{ -EACCES, IBV_WC_SUCCESS, WEIR_STATS_SHM_REFUSED }, /* an unloaded write */
+		{ -EFAULT, IBV_WC_LOC_PROT_ERR, WEIR_STATS_SHM_LOCAL_MEMORY },
+		{ -EIO, IBV_WC_GENERAL_ERR, WEIR_STATS_SHM_OTHER },
+	};
+	uint64_t expected[WEIR_STATS_SHM_CAUSES] = { 0 };
+
+	(void)state;
+	set_up_quiet();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		weir_stats_shm_failed(&stats_shm, cases[i].status, cases[i].verbs);
+		expected[cases[i].cause]++;
+		assert_int_equal(stats_shm.counters.errors, i + 1);
+		assert_memory_equal(stats_shm.failures, expected, sizeof(expected));
+	}
 }
 
 /* A later request waits for the same flush. */
@@ -535,6 +564,7 @@ int main(void)
 		cmocka_unit_test(a_link_with_nothing_to_do_is_asked),
 		cmocka_unit_test(a_session_that_posts_is_not_asked),
 		cmocka_unit_test(what_the_transport_gives_up_breaks_the_link),
+		cmocka_unit_test(each_failure_has_one_cause),
 		cmocka_unit_test(what_is_not_answered_in_time_breaks_the_link),
 		cmocka_unit_test(a_link_that_cannot_be_asked_is_broken),
 		cmocka_unit_test(without_a_qp_nothing_is_asked_any_more),
