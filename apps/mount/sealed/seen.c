@@ -12,10 +12,18 @@ struct seen_page {
 	uint64_t generation[SEEN_PAGE_BLOCKS];
 };
 
-/* @pages: struct seen_page, by number; @floor: of blocks from @floor_first on; 0: none */
+/* Blocks from @first up to before @end that were made a hole. No older slot comes back. */
+struct seen_hole {
+	uint64_t first, end, generation;
+};
+
+/*
+ * @pages: struct seen_page, by number; @holes: struct seen_hole, without common blocks; @floor: of
+ * blocks from @floor_first on; 0: none
+ */
 struct seen_file {
 	uint64_t ino;
-	void *pages;
+	void *pages, *holes;
 	uint64_t floor, floor_first;
 };
 
@@ -35,10 +43,19 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* Holes with a common block are equal. */
+static int compare_holes(const void *a, const void *b)
+{
+	const struct seen_hole *x = a, *y = b;
+
+	return (x->first >= y->end) - (x->end <= y->first);
+}
+
 static void free_file(void *node)
 {
 	struct seen_file *file = node;
 
+	tdestroy(file->holes, free);
 	tdestroy(file->pages, free);
 	free(file);
 }
@@ -79,11 +96,21 @@ static uint64_t plain(uint64_t generation)
 	return generation & ~SEEN_MAY_BE_HOLE;
 }
 
+static struct seen_hole *find_hole(const struct seen_file *file, const struct seen_hole *where)
+{
+	void *const *node = tfind(where, &file->holes, compare_holes);
+
+	return node ? *node : NULL;
+}
+
 static uint64_t find_in_file(const struct seen_file *file, uint64_t block)
 {
+	const struct seen_hole where = { block, block + 1, 0 }, *hole = find_hole(file, &where);
 	const struct seen_page *page = find_object(&file->pages, block / SEEN_PAGE_BLOCKS);
 	uint64_t generation = page ? page->generation[block % SEEN_PAGE_BLOCKS] : 0;
 
+	if (hole && hole->generation > plain(generation))
+		generation = hole->generation | SEEN_MAY_BE_HOLE;
 	if (block < file->floor_first || plain(generation) > plain(file->floor))
 		return generation;
 	return file->floor;
@@ -135,7 +162,7 @@ void seen_note(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t 
 		tell_lost(ino);
 }
 
-struct hole {
+struct cut {
 	uint64_t first, end;
 	bool done;
 };
@@ -143,25 +170,25 @@ struct hole {
 static void cut_page(const void *node, VISIT visit, void *arg)
 {
 	struct seen_page *page = *(struct seen_page *const *)node;
-	const struct hole *hole = arg;
+	const struct cut *cut = arg;
 	uint64_t block = page->number * SEEN_PAGE_BLOCKS;
 
 	if (visit != postorder && visit != leaf)
 		return;
 	for (unsigned int i = 0; i < SEEN_PAGE_BLOCKS; i++, block++)
-		if (block >= hole->first && block < hole->end && page->generation[i])
-			page->generation[i] = (page->generation[i] + hole->done) | SEEN_MAY_BE_HOLE;
+		if (block >= cut->first && block < cut->end && page->generation[i])
+			page->generation[i] = (page->generation[i] + cut->done) | SEEN_MAY_BE_HOLE;
 }
 
-void seen_cut(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end, bool done)
+void seen_cut(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end)
 {
-	struct hole hole = { first, end, done };
+	struct cut cut = { first, end, false };
 	const struct seen_file *file;
 
 	pthread_mutex_lock(&seen->lock);
 	file = find_object(&seen->files, ino);
 	if (file)
-		twalk_r(file->pages, cut_page, &hole);
+		twalk_r(file->pages, cut_page, &cut);
 	seen->changes += file != NULL;
 	pthread_mutex_unlock(&seen->lock);
 }
@@ -178,12 +205,22 @@ static void find_latest(const void *node, VISIT visit, void *arg)
 			*latest = plain(page->generation[i]);
 }
 
+static void find_latest_hole(const void *node, VISIT visit, void *arg)
+{
+	const struct seen_hole *hole = *(struct seen_hole *const *)node;
+	uint64_t *latest = arg;
+
+	if ((visit == postorder || visit == leaf) && hole->generation > *latest)
+		*latest = hole->generation;
+}
+
 /* Greater than @generation, and than all that the file has. */
 static uint64_t newest_of(const struct seen_file *file, uint64_t generation)
 {
 	uint64_t latest = plain(file->floor);
 
 	twalk_r(file->pages, find_latest, &latest);
+	twalk_r(file->holes, find_latest_hole, &latest);
 	return latest < generation ? generation : latest + 1;
 }
 
@@ -191,7 +228,8 @@ static uint64_t newest_of(const struct seen_file *file, uint64_t generation)
 static void put_floor(struct seen_file *file, uint64_t floor)
 {
 	tdestroy(file->pages, free);
-	file->pages = NULL;
+	tdestroy(file->holes, free);
+	file->pages = file->holes = NULL;
 	file->floor = floor;
 	file->floor_first = 0;
 }
@@ -202,7 +240,7 @@ static void put_floor(struct seen_file *file, uint64_t floor)
  */
 static void raise_file(struct seen_file *file, uint64_t first, uint64_t generation)
 {
-	struct hole hole = { first, UINT64_MAX, true };
+	struct cut cut = { first, UINT64_MAX, true };
 
 	if (!first) {
 		put_floor(file, newest_of(file, generation) | SEEN_MAY_BE_HOLE);
@@ -212,7 +250,68 @@ static void raise_file(struct seen_file *file, uint64_t first, uint64_t generati
 		file->floor = newest_of(file, generation) | SEEN_MAY_BE_HOLE;
 		file->floor_first = first;
 	}
-	twalk_r(file->pages, cut_page, &hole);
+	twalk_r(file->pages, cut_page, &cut);
+}
+
+/* Return: false: no memory. */
+static bool add_hole(struct seen_file *file, const struct seen_hole *hole)
+{
+	struct seen_hole *new = malloc(sizeof(*new));
+
+	if (!new)
+		return false;
+	*new = *hole;
+	if (tsearch(new, &file->holes, compare_holes))
+		return true;
+	free(new);
+	return false;
+}
+
+/* Of earlier holes, the blocks outside remain. Return: false: no memory for all. */
+static bool make_way(struct seen_file *file, const struct seen_hole *hole)
+{
+	struct seen_hole *old, rest;
+	bool kept = true;
+
+	while ((old = find_hole(file, hole))) {
+		rest = (struct seen_hole){ hole->end, old->end, old->generation };
+		if (old->first < hole->first) {
+			old->end = hole->first;
+			kept = (rest.first >= rest.end || add_hole(file, &rest)) && kept;
+		} else if (rest.first < rest.end) {
+			old->first = rest.first;
+		} else {
+			tdelete(old, &file->holes, compare_holes);
+			free(old);
+		}
+	}
+	return kept;
+}
+
+static bool punch_file(struct seen_file *file, struct seen_hole *hole)
+{
+	hole->generation = newest_of(file, hole->generation);
+	return make_way(file, hole) && add_hole(file, hole);
+}
+
+void seen_punch(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end,
+		uint64_t generation)
+{
+	struct seen_hole hole = { first, end, generation };
+	struct seen_file *file;
+	bool done, is_first;
+
+	if (first >= end)
+		return;
+	pthread_mutex_lock(&seen->lock);
+	file = find_or_make(&seen->files, ino, sizeof(*file));
+	done = file && punch_file(file, &hole);
+	seen->changes++;
+	is_first = !done && !seen->has_lost;
+	seen->has_lost |= !done;
+	pthread_mutex_unlock(&seen->lock);
+	if (is_first)
+		tell_lost(ino);
 }
 
 void seen_raise(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t generation)
@@ -265,6 +364,23 @@ static void visit_page(const void *node, VISIT visit, void *arg)
 	v->fn(v->arg, &v->entry);
 }
 
+static void visit_numbers(struct seen_visit *v, uint64_t page, uint64_t a, uint64_t b, uint64_t c)
+{
+	const uint64_t numbers[SEEN_PAGE_BLOCKS] = { a, b, c };
+
+	v->entry.page = page;
+	memcpy(v->entry.generation, numbers, sizeof(numbers));
+	v->fn(v->arg, &v->entry);
+}
+
+static void visit_hole(const void *node, VISIT visit, void *arg)
+{
+	const struct seen_hole *hole = *(struct seen_hole *const *)node;
+
+	if (visit == postorder || visit == leaf)
+		visit_numbers(arg, SEEN_HOLE, hole->generation, hole->first, hole->end);
+}
+
 static void visit_file(const void *node, VISIT visit, void *arg)
 {
 	const struct seen_file *file = *(struct seen_file *const *)node;
@@ -274,13 +390,9 @@ static void visit_file(const void *node, VISIT visit, void *arg)
 		return;
 	v->entry.ino = file->ino;
 	twalk_r(file->pages, visit_page, v);
-	if (!file->floor)
-		return;
-	v->entry.page = SEEN_FLOOR;
-	memset(v->entry.generation, 0, sizeof(v->entry.generation));
-	v->entry.generation[0] = file->floor;
-	v->entry.generation[1] = file->floor_first;
-	v->fn(v->arg, &v->entry);
+	twalk_r(file->holes, visit_hole, v);
+	if (file->floor)
+		visit_numbers(v, SEEN_FLOOR, file->floor, file->floor_first, 0);
 }
 
 uint64_t seen_walk(struct seen_blocks *seen, void (*fn)(void *arg, const struct seen_entry *entry),
@@ -298,8 +410,12 @@ uint64_t seen_walk(struct seen_blocks *seen, void (*fn)(void *arg, const struct 
 
 static bool restore_in_file(struct seen_file *file, const struct seen_entry *entry)
 {
+	const struct seen_hole hole = { entry->generation[1], entry->generation[2],
+					entry->generation[0] };
 	struct seen_page *page;
 
+	if (entry->page == SEEN_HOLE)
+		return make_way(file, &hole) && add_hole(file, &hole);
 	if (entry->page == SEEN_FLOOR) {
 		file->floor = entry->generation[0];
 		file->floor_first = entry->generation[1];

@@ -4,10 +4,10 @@
  * longer (state.h).
  *
  * A file has a floor, too: one generation for all blocks from some block on, which no older slot
- * passes. If the mount makes or cuts a file, the floor rises from there on. Then no earlier slot
- * comes back, even if this mount has never read it. A file that is gone keeps
- * a floor alone. Only the donor says that it is gone: if that is a lie, the floor refuses all of
- * the file.
+ * passes. If the mount makes or cuts a file, the floor rises from there on. A hole that the mount
+ * makes has a generation, too. Then no earlier slot comes back, even if this mount has never read
+ * it. A file that is gone keeps a floor alone. Only the donor says that it is gone: if that is a
+ * lie, the floor refuses all of the file.
  */
 #ifndef WEIR_APPS_MOUNT_SEALED_SEEN_H
 #define WEIR_APPS_MOUNT_SEALED_SEEN_H
@@ -26,7 +26,9 @@ struct seen_blocks {
 };
 
 #define SEEN_PAGE_BLOCKS 8u /* few, because most files are small */
-#define SEEN_FLOOR UINT64_MAX /* a page that is none: the floor, and the block where it begins */
+/* Pages that are none: the floor, and the block where it begins; a hole: generation, first, end. */
+#define SEEN_FLOOR UINT64_MAX
+#define SEEN_HOLE (UINT64_MAX - 1)
 
 /* The generations of SEEN_PAGE_BLOCKS blocks: from block @page * SEEN_PAGE_BLOCKS on. */
 struct seen_entry {
@@ -48,11 +50,11 @@ uint64_t seen_find(struct seen_blocks *seen, uint64_t ino, uint64_t block);
  * once.
  */
 void seen_note(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t generation);
-/*
- * This client makes a hole of the blocks from @first up to before @end. @done: the donor has done
- * it, so that the old blocks must not come back
- */
-void seen_cut(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end, bool done);
+/* This client asks for a hole from block @first up to before @end: any of them may become one. */
+void seen_cut(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end);
+/* The donor has made it. @generation: a new one. Old slots, read before or not, are not valid. */
+void seen_punch(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end,
+		uint64_t generation);
 
 /*
  * All blocks from @first on are gone, or have never been: of a new file, or one that the donor has

@@ -429,7 +429,7 @@ int sealed_cut(struct inode *inode, uint64_t size)
 	int rc;
 
 	seen_cut(&inode->mount->sealed->seen, inode->ino, (size + FS_BLOCK - 1) / FS_BLOCK,
-		 UINT64_MAX, false);
+		 UINT64_MAX);
 	pthread_mutex_lock(&inode->lock);
 	cuts_block = S_ISREG(inode->attr.mode) && size % FS_BLOCK &&
 		     size < sealed_size(inode->size);
@@ -498,11 +498,13 @@ int sealed_punch(struct inode *inode, uint64_t offset, uint64_t end, uint64_t *f
 	map_forget(&inode->map);
 	pthread_mutex_unlock(&inode->lock);
 	if (!rc && *first < *after)
-		seen_cut(&inode->mount->sealed->seen, inode->ino, *first, *after, false);
+		seen_cut(&inode->mount->sealed->seen, inode->ino, *first, *after);
 	return rc;
 }
 
 void sealed_was_punched(struct inode *inode, uint64_t first, uint64_t after)
 {
-	seen_cut(&inode->mount->sealed->seen, inode->ino, first, after, true);
+	struct sealed_tree *tree = inode->mount->sealed;
+
+	seen_punch(&tree->seen, inode->ino, first, after, weir_slot_generation(&tree->latest, 0));
 }

@@ -371,6 +371,29 @@ class HostileDonor(SealedTest):
         self.fails(errno.EIO, read_direct, client / "file", 8 * BLOCK)
         self.logs(client, "is older than one that this mount has seen there")
 
+    def test_text_of_a_hole_does_not_come_back(self):
+        """Not even to a mount that has never read it, nor to the next one, with a state."""
+        keeps = [*self.sealing, "--seal-state", os.path.join(self.world.dir, "state")]
+        client = self.world.mount(*self.sealing)
+        pages = self.versions(client, "file")
+        self.fill_rest(client)
+        self.assertEqual(client.unmount(), 0)
+        client = self.world.mount(*keeps)
+        subprocess.run(["fallocate", "--punch-hole", "--length", str(8 * BLOCK), client / "file"],
+                       check=True)
+        with open(client / "file", "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, 8 * BLOCK)
+        self.assertEqual(read_direct(client / "file", 8 * BLOCK), bytes(8 * BLOCK))
+        self.put(pages, 2)
+        for remounts in (True, False):
+            self.fails(errno.EIO, read_direct, client / "file", 8 * BLOCK)
+            self.logs(client, "is older than one that this mount has seen there")
+            if remounts:
+                self.assertEqual(client.unmount(), 0)
+                client = self.world.mount(*keeps)
+        write(client / "file", b"3" * 8 * BLOCK)
+        self.assertEqual(read_direct(client / "file", 8 * BLOCK), b"3" * 8 * BLOCK)
+
     def fill_rest(self, client):
         """So that a new file has the place of the next file that goes."""
         piece, end = 16 << 20, 0

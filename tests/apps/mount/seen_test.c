@@ -63,7 +63,7 @@ static void a_block_that_was_cut_off_may_be_a_hole(void **state)
 	for (uint64_t block = 0; block < 30; block++)
 		seen_note(&seen, 2, block, 10);
 	seen_note(&seen, 3, 15, 10);
-	seen_cut(&seen, 2, 11, 20, false);
+	seen_cut(&seen, 2, 11, 20);
 	for (uint64_t block = 0; block < 30; block++)
 		assert_true(seen_find(&seen, 2, block) ==
 			    (block >= 11 && block < 20 ? 10 | SEEN_MAY_BE_HOLE : 10));
@@ -76,7 +76,7 @@ static void a_block_that_was_cut_off_may_be_a_hole(void **state)
 	seen_fini(&seen);
 }
 
-static void a_block_that_is_cut_off_does_not_come_back(void **state)
+static void a_block_of_a_hole_does_not_come_back(void **state)
 {
 	struct seen_blocks seen;
 
@@ -84,11 +84,52 @@ static void a_block_that_is_cut_off_does_not_come_back(void **state)
 	seen_init(&seen);
 	seen_note(&seen, 2, 4, 10);
 	seen_note(&seen, 2, 5, 10);
-	seen_cut(&seen, 2, 5, 6, true);
+	seen_punch(&seen, 2, 5, 9, 20);
 	assert_int_equal(seen_find(&seen, 2, 4), 10);
-	assert_true(seen_find(&seen, 2, 5) == (11 | SEEN_MAY_BE_HOLE));
-	seen_note(&seen, 2, 5, 12);
-	assert_int_equal(seen_find(&seen, 2, 5), 12);
+	for (uint64_t block = 5; block < 9; block++) /* only the first was ever read */
+		assert_true(seen_find(&seen, 2, block) == (20 | SEEN_MAY_BE_HOLE));
+	assert_int_equal(seen_find(&seen, 2, 9), 0);
+	seen_note(&seen, 2, 5, 19);
+	assert_true(seen_find(&seen, 2, 5) == (20 | SEEN_MAY_BE_HOLE));
+	seen_note(&seen, 2, 5, 21);
+	assert_int_equal(seen_find(&seen, 2, 5), 21);
+	seen_punch(&seen, 3, 5, 5, 20); /* no block */
+	assert_int_equal(seen_find(&seen, 3, 5), 0);
+	seen_fini(&seen);
+}
+
+static void expect_holes(struct seen_blocks *seen, const char *tens)
+{
+	for (uint64_t block = 0; block < strlen(tens); block++) {
+		uint64_t generation = (uint64_t)(tens[block] - '0') * 10;
+
+		assert_true(seen_find(seen, 2, block) ==
+			    (generation ? generation | SEEN_MAY_BE_HOLE : 0));
+	}
+}
+
+static void a_hole_replaces_parts_of_earlier_ones(void **state)
+{
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	seen_punch(&seen, 2, 2, 12, 10);
+	expect_holes(&seen, "00111111111100");
+	seen_punch(&seen, 2, 5, 7, 20); /* inside */
+	expect_holes(&seen, "00111221111100");
+	seen_punch(&seen, 2, 0, 3, 30); /* over the start */
+	expect_holes(&seen, "33311221111100");
+	seen_punch(&seen, 2, 6, 14, 40); /* over the end of two */
+	expect_holes(&seen, "33311244444444");
+	seen_punch(&seen, 2, 3, 8, 50); /* over all of one */
+	expect_holes(&seen, "33355555444444");
+	seen_raise(&seen, 2, 4, 60);
+	expect_holes(&seen, "33356666666666");
+	seen_raise(&seen, 2, 0, 10); /* a clock that goes back */
+	assert_true(seen_find(&seen, 2, 0) == (61 | SEEN_MAY_BE_HOLE));
+	seen_punch(&seen, 2, 0, 1, 10);
+	assert_true(seen_find(&seen, 2, 0) == (62 | SEEN_MAY_BE_HOLE));
 	seen_fini(&seen);
 }
 
@@ -160,6 +201,8 @@ static void floors_outlast_a_mount(void **state)
 	seen_init(&next);
 	seen_note(&seen, 2, 1, 10);
 	seen_raise(&seen, 2, 3, 20);
+	seen_punch(&seen, 2, 1, 6, 25);
+	seen_punch(&seen, 2, 8, 9, 26);
 	seen_note(&seen, 3, 0, 10);
 	seen_end(&seen, 3, 20);
 	seen_walk(&seen, restore_entry, &next);
@@ -167,6 +210,7 @@ static void floors_outlast_a_mount(void **state)
 		for (uint64_t block = 0; block < 20; block++)
 			assert_true(seen_find(&next, ino, block) == seen_find(&seen, ino, block));
 	assert_int_equal(seen_find(&next, 3, 0), 20);
+	assert_true(seen_find(&next, 2, 8) == (26 | SEEN_MAY_BE_HOLE));
 	seen_fini(&next);
 	seen_fini(&seen);
 }
@@ -218,7 +262,8 @@ int main(void)
 		cmocka_unit_test(a_generation_is_remembered),
 		cmocka_unit_test(an_older_generation_does_not_replace_a_newer),
 		cmocka_unit_test(a_block_that_was_cut_off_may_be_a_hole),
-		cmocka_unit_test(a_block_that_is_cut_off_does_not_come_back),
+		cmocka_unit_test(a_block_of_a_hole_does_not_come_back),
+		cmocka_unit_test(a_hole_replaces_parts_of_earlier_ones),
 		cmocka_unit_test(older_slots_do_not_come_back_below_a_floor),
 		cmocka_unit_test(a_file_that_is_gone_keeps_one_number),
 		cmocka_unit_test(floors_outlast_a_mount),
