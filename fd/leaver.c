@@ -6,8 +6,9 @@
  * is not the last. Then a leaver, a thread of the keeper, makes a table of its own, receives the
  * socket, and exits.
  *
- * The keeper makes the connection itself, because a thread with a new table is safe to start only
- * with an empty one: to close copies of the process's files asks their file systems.
+ * The keeper makes the connection itself, because the table must start empty: to close copies of
+ * the process's files asks their file systems. Before Linux 6.12 the kernel copies the first 64 and
+ * closes them, so the keeper may wait for a file system, and then nobody waits for the keeper.
  */
 #include <errno.h>
 #include <linux/close_range.h>
@@ -27,6 +28,8 @@
 enum {
 	STACK_SIZE = 256 << 10,
 	RETRY_NS = 5000000,
+	START_MAX_S = 2,
+	IDLE_S = 5,
 	KEEPER_SOCKET = 0, /* number in the keeper's table */
 };
 
@@ -46,6 +49,20 @@ static void wait_for(sem_t *sem)
 {
 	while (sem_wait(sem))
 		;
+}
+
+/* Return: false: not for @seconds. */
+static bool comes_within(sem_t *sem, int seconds)
+{
+	struct timespec until;
+	int rc;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	do
+		rc = sem_timedwait(sem, &until);
+	while (rc && errno == EINTR);
+	return !rc;
 }
 
 static bool start_thread(void *(*run)(void *), void *arg)
@@ -156,12 +173,13 @@ static bool is_own_process(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) && peer.pid == getpid();
 }
 
+/* The end of the thread closes what is on its way. */
 static void *keep(void *arg)
 {
 	struct meeting *meeting = arg;
 	int listener = listen_alone(meeting), fd, nr;
 
-	sem_post(&meeting->done); /* *@meeting may be gone from here on */
+	sem_post(&meeting->done);
 	fd = listener < 0 ? -1 : accept(listener, NULL, NULL);
 	if (fd < 0 || !is_own_process(fd) || dup2(fd, KEEPER_SOCKET) < 0)
 		return NULL;
@@ -169,12 +187,12 @@ static void *keep(void *arg)
 		close(fd);
 	if (listener != KEEPER_SOCKET)
 		close(listener);
-	for (;;) {
-		wait_for(&nr_sent);
+	while (comes_within(&nr_sent, IDLE_S)) {
 		for (nr = 1; nr < LEAVER_BATCH && !sem_trywait(&nr_sent); nr++)
 			;
 		start_leaver(nr);
 	}
+	return NULL;
 }
 
 /* The child has no keeper. If the parent held the lock, the child makes none, either. */
@@ -197,35 +215,33 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, start_child);
 }
 
-static int connect_to(const struct meeting *meeting)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd >= 0 && meeting->length &&
-	    !connect(fd, (const struct sockaddr *)&meeting->at, meeting->length) &&
-	    is_own_process(fd))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-/* lock held. Waits for the keeper, who makes three system calls. */
+/*
+ * lock held. The keeper makes a few system calls. If it is late, or a stranger was faster, the
+ * keeper may wait for ever, so there will be no other.
+ */
 static bool start_keeper(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct meeting meeting = { 0 };
+	static struct meeting meeting;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+	if (fd < 0)
+		return false;
 	pthread_once(&once, watch_forks);
+	meeting.length = 0;
 	sem_init(&nr_sent, 0, 0);
 	sem_init(&meeting.done, 0, 0);
 	if (start_thread(keep, &meeting)) {
-		wait_for(&meeting.done);
-		to_keeper = connect_to(&meeting);
-		has_failed = to_keeper < 0;
+		has_failed = !comes_within(&meeting.done, START_MAX_S) || !meeting.length ||
+			     connect(fd, (const struct sockaddr *)&meeting.at, meeting.length) ||
+			     !is_own_process(fd);
+		if (!has_failed) {
+			to_keeper = fd;
+			return true;
+		}
 	}
-	sem_destroy(&meeting.done);
-	return to_keeper >= 0;
+	close(fd);
+	return false;
 }
 
 static bool send_to_keeper(int socket)
@@ -243,11 +259,18 @@ static bool send_to_keeper(int socket)
 	memcpy(CMSG_DATA(&control.head), &socket, sizeof(socket));
 	if (sendmsg(to_keeper, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
 		return true;
-	if (errno == EPIPE || errno == ECONNRESET) { /* the keeper has met a stranger */
+	if (errno == EPIPE || errno == ECONNRESET) { /* the keeper has ended */
 		close(to_keeper);
 		to_keeper = -1;
 	}
 	return false;
+}
+
+static bool reaches_keeper(int socket)
+{
+	if (to_keeper >= 0 && send_to_keeper(socket))
+		return true;
+	return to_keeper < 0 && start_keeper() && send_to_keeper(socket);
 }
 
 bool leaver_give(int socket)
@@ -255,7 +278,7 @@ bool leaver_give(int socket)
 	bool sent;
 
 	pthread_mutex_lock(&lock);
-	sent = !has_failed && (to_keeper >= 0 || start_keeper()) && send_to_keeper(socket);
+	sent = !has_failed && reaches_keeper(socket);
 	if (sent) {
 		close(socket); /* before a leaver has the other reference */
 		sem_post(&nr_sent);
