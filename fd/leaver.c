@@ -9,13 +9,16 @@
  * The keeper makes the connection itself, because the table must start empty: to close copies of
  * the process's files asks their file systems. Before Linux 6.12 the kernel copies the first 64 and
  * closes them, so the keeper may wait for a file system, and then nobody waits for the keeper.
+ *
+ * A sanitizer believes that all threads have one table, so these threads make system calls that the
+ * sanitizer does not see.
  */
 #include <errno.h>
 #include <linux/close_range.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -30,20 +33,29 @@ enum {
 	RETRY_NS = 5000000,
 	START_MAX_S = 2,
 	IDLE_S = 5,
-	KEEPER_SOCKET = 0, /* number in the keeper's table */
+	KEEPER_SOCKET = 1, /* number in the keeper's table, the second */
 };
 
-struct meeting {
-	sem_t done;
+struct keeper {
+	sem_t has_started, nr_sent;
+	_Atomic bool ends;
+	_Atomic int users; /* the thread, and the process */
 	struct sockaddr_un at;
-	socklen_t length; /* 0: the keeper has no table of its own */
+	socklen_t length; /* of @at; 0: the keeper has no table of its own */
+	pid_t leavers[LEAVERS_MAX]; /* thread ids; 0: none */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int to_keeper = -1; /* lock held */
-static bool has_failed; /* lock held */
-static sem_t nr_sent;
-static pid_t leavers[LEAVERS_MAX]; /* thread ids; 0: none. The keeper's. */
+/* lock held */
+static struct keeper *keeper;
+static int to_keeper = -1;
+static bool was_used, has_failed;
+
+static void put_keeper(struct keeper *k)
+{
+	if (--k->users == 0)
+		free(k);
+}
 
 static void wait_for(sem_t *sem)
 {
@@ -110,7 +122,7 @@ static void receive(int nr)
 					   .msg_iovlen = 1,
 					   .msg_control = &control,
 					   .msg_controllen = sizeof(control) };
-		recvmsg(KEEPER_SOCKET, &message, MSG_DONTWAIT);
+		syscall(SYS_recvmsg, KEEPER_SOCKET, &message, MSG_DONTWAIT);
 	}
 }
 
@@ -127,38 +139,38 @@ static void *leave(void *arg)
 }
 
 /* A thread's id is free only after the thread has closed its files. */
-static pid_t *find_place(void)
+static pid_t *find_place(struct keeper *k)
 {
 	int i;
 
 	for (i = 0; i < LEAVERS_MAX; i++)
-		if (!leavers[i] || syscall(SYS_tgkill, getpid(), leavers[i], 0))
-			return &leavers[i];
+		if (!k->leavers[i] || syscall(SYS_tgkill, getpid(), k->leavers[i], 0))
+			return &k->leavers[i];
 	return NULL;
 }
 
-static void start_leaver(int nr)
+static void start_leaver(struct keeper *k, int nr)
 {
 	const struct timespec retry = { 0, RETRY_NS };
 	struct leaver l = { .nr = nr };
 
 	sem_init(&l.has_id, 0, 0);
-	while (!(l.id = find_place()) || !start_thread(leave, &l))
+	while (!(l.id = find_place(k)) || !start_thread(leave, &l))
 		nanosleep(&retry, NULL);
 	wait_for(&l.has_id);
 	sem_destroy(&l.has_id);
 }
 
 /* Return: a socket in the keeper's own table that waits for the process; -1. */
-static int listen_alone(struct meeting *meeting)
+static int listen_alone(struct keeper *k)
 {
 	const struct sockaddr_un any = { .sun_family = AF_UNIX };
-	socklen_t length = sizeof(meeting->at);
-	int fd = leave_table(0) ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
+	socklen_t length = sizeof(k->at);
+	int fd = leave_table(0) ? (int)syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET, 0) : -1;
 
-	if (fd >= 0 && !bind(fd, (const struct sockaddr *)&any, sizeof(any.sun_family)) &&
-	    !listen(fd, 1) && !getsockname(fd, (struct sockaddr *)&meeting->at, &length)) {
-		meeting->length = length;
+	if (fd >= 0 && !syscall(SYS_bind, fd, &any, sizeof(any.sun_family)) &&
+	    !syscall(SYS_listen, fd, 1) && !syscall(SYS_getsockname, fd, &k->at, &length)) {
+		k->length = length;
 		return fd;
 	}
 	return -1; /* the thread's end closes it */
@@ -170,28 +182,66 @@ static bool is_own_process(int fd)
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) && peer.pid == getpid();
+	return !syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) &&
+	       peer.pid == getpid();
 }
 
-/* The end of the thread closes what is on its way. */
+static bool meet_process(struct keeper *k)
+{
+	int listener = listen_alone(k), fd;
+
+	sem_post(&k->has_started);
+	fd = listener < 0 ? -1 : (int)syscall(SYS_accept4, listener, NULL, NULL, 0);
+	return fd == KEEPER_SOCKET && is_own_process(fd) && !syscall(SYS_close, listener);
+}
+
+/* If the keeper is late, or a stranger was faster, the process may still use @arg. */
 static void *keep(void *arg)
 {
-	struct meeting *meeting = arg;
-	int listener = listen_alone(meeting), fd, nr;
+	struct keeper *k = arg;
+	int nr;
 
-	sem_post(&meeting->done);
-	fd = listener < 0 ? -1 : accept(listener, NULL, NULL);
-	if (fd < 0 || !is_own_process(fd) || dup2(fd, KEEPER_SOCKET) < 0)
+	if (!meet_process(k))
 		return NULL;
-	if (fd != KEEPER_SOCKET)
-		close(fd);
-	if (listener != KEEPER_SOCKET)
-		close(listener);
-	while (comes_within(&nr_sent, IDLE_S)) {
-		for (nr = 1; nr < LEAVER_BATCH && !sem_trywait(&nr_sent); nr++)
+	for (;;) {
+		wait_for(&k->nr_sent);
+		if (k->ends)
+			break;
+		for (nr = 1; nr < LEAVER_BATCH && !sem_trywait(&k->nr_sent); nr++)
 			;
-		start_leaver(nr);
+		start_leaver(k, nr);
 	}
+	put_keeper(k);
+	return NULL;
+}
+
+/* lock held. The end of the keeper closes what is on its way. */
+static void end_keeper(void)
+{
+	close(to_keeper);
+	to_keeper = -1;
+	keeper->ends = true;
+	sem_post(&keeper->nr_sent);
+	put_keeper(keeper);
+	keeper = NULL;
+}
+
+/* So that an idle process has neither threads nor a descriptor for this. */
+static void *end_when_idle(void *unused)
+{
+	const struct timespec idle = { IDLE_S, 0 };
+	bool is_idle;
+
+	(void)unused;
+	do {
+		nanosleep(&idle, NULL);
+		pthread_mutex_lock(&lock);
+		is_idle = !was_used;
+		was_used = false;
+		if (is_idle)
+			end_keeper();
+		pthread_mutex_unlock(&lock);
+	} while (!is_idle);
 	return NULL;
 }
 
@@ -203,16 +253,24 @@ static void start_child(void)
 		has_failed = true;
 	} else {
 		pthread_mutex_unlock(&lock);
+		free(keeper);
 	}
 	if (to_keeper >= 0)
 		close(to_keeper);
 	to_keeper = -1;
-	memset(leavers, 0, sizeof(leavers));
+	keeper = NULL;
 }
 
 static void watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, start_child);
+}
+
+/* Return: whether the keeper has taken the other end of @fd. */
+static bool meet_keeper(struct keeper *k, int fd)
+{
+	return comes_within(&k->has_started, START_MAX_S) && k->length &&
+	       !connect(fd, (const struct sockaddr *)&k->at, k->length) && is_own_process(fd);
 }
 
 /*
@@ -222,25 +280,32 @@ static void watch_forks(void)
 static bool start_keeper(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	static struct meeting meeting;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct keeper *k = fd < 0 ? NULL : calloc(1, sizeof(*k));
 
-	if (fd < 0)
-		return false;
+	if (!k)
+		goto close;
 	pthread_once(&once, watch_forks);
-	meeting.length = 0;
-	sem_init(&nr_sent, 0, 0);
-	sem_init(&meeting.done, 0, 0);
-	if (start_thread(keep, &meeting)) {
-		has_failed = !comes_within(&meeting.done, START_MAX_S) || !meeting.length ||
-			     connect(fd, (const struct sockaddr *)&meeting.at, meeting.length) ||
-			     !is_own_process(fd);
-		if (!has_failed) {
-			to_keeper = fd;
-			return true;
-		}
+	k->users = 2;
+	sem_init(&k->nr_sent, 0, 0);
+	sem_init(&k->has_started, 0, 0);
+	if (!start_thread(keep, k)) {
+		free(k);
+		goto close;
 	}
-	close(fd);
+	has_failed = !meet_keeper(k, fd);
+	if (has_failed)
+		goto close;
+	keeper = k;
+	to_keeper = fd;
+	if (start_thread(end_when_idle, NULL))
+		return true;
+	end_keeper();
+	return false;
+
+close:
+	if (fd >= 0)
+		close(fd);
 	return false;
 }
 
@@ -259,18 +324,8 @@ static bool send_to_keeper(int socket)
 	memcpy(CMSG_DATA(&control.head), &socket, sizeof(socket));
 	if (sendmsg(to_keeper, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
 		return true;
-	if (errno == EPIPE || errno == ECONNRESET) { /* the keeper has ended */
-		close(to_keeper);
-		to_keeper = -1;
-	}
+	has_failed = errno == EPIPE || errno == ECONNRESET; /* the keeper has met a stranger */
 	return false;
-}
-
-static bool reaches_keeper(int socket)
-{
-	if (to_keeper >= 0 && send_to_keeper(socket))
-		return true;
-	return to_keeper < 0 && start_keeper() && send_to_keeper(socket);
 }
 
 bool leaver_give(int socket)
@@ -278,11 +333,12 @@ bool leaver_give(int socket)
 	bool sent;
 
 	pthread_mutex_lock(&lock);
-	sent = !has_failed && reaches_keeper(socket);
+	sent = !has_failed && (keeper || start_keeper()) && send_to_keeper(socket);
 	if (sent) {
 		close(socket); /* before a leaver has the other reference */
-		sem_post(&nr_sent);
+		sem_post(&keeper->nr_sent);
 	}
+	was_used = true;
 	pthread_mutex_unlock(&lock);
 	return sent;
 }
