@@ -29,10 +29,10 @@ static bool is_path(const char *path)
 	return *path && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path);
 }
 
-/* Whether nobody listens at the path any more. */
+/* Whether nobody listens at the path any more. A listener that accepts nobody holds up nobody. */
 static bool is_stale(const struct sockaddr_un *at)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof(*at)) &&
 		       errno == ECONNREFUSED;
 

@@ -441,6 +441,22 @@ class Server(Programs):
         self.end(host)
         self.assertEqual((host.returncode, os.path.exists(path)), (0, False))
 
+    def test_a_name_that_another_program_holds_delays_no_server(self):
+        """The holder accepts nobody, and its queue is full."""
+        path = os.path.join(self.folder, "socket")
+        with contextlib.ExitStack() as stack:
+            holder = stack.enter_context(socket.socket(socket.AF_UNIX))
+            holder.bind(path)
+            holder.listen(0)
+            with self.assertRaises(BlockingIOError):
+                while True:
+                    caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+                    caller.setblocking(False)
+                    caller.connect(path)
+            refused = weir("metrics", "--listen", f"unix:{path}")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("Address already in use", refused.stderr)
+
     def test_other_hosts_need_tls(self):
         refused = weir("metrics", "--listen", "0.0.0.0:0")
         self.assertEqual(refused.returncode, 1)
