@@ -45,6 +45,7 @@ void weir_coded_init(const struct weir_coded_layout *layout, struct weir_coded_e
 		c->current[i] = WEIR_CODED_NO_PLACE;
 	c->number = 0;
 	c->next = 0;
+	c->has_wrong = false;
 }
 
 static bool is_live(const struct weir_replica *replica)
@@ -122,6 +123,12 @@ static uint16_t first_shards(uint16_t shards, uint8_t count)
 	return first;
 }
 
+/* The slots that have a place right, or are getting it. */
+static uint16_t slots_at(const struct weir_coded_place *place)
+{
+	return place->at & (uint16_t)~place->wrong;
+}
+
 /* The live slots with a stripe. A stripe without a place is zeroes everywhere. */
 static uint16_t slots_with(const struct weir_extents *v, const struct weir_coded_extent *c,
 			   uint32_t extent, uint32_t stripe)
@@ -129,7 +136,7 @@ static uint16_t slots_with(const struct weir_extents *v, const struct weir_coded
 	uint32_t place = c->current[stripe];
 
 	return weir_coded_live(v, extent) &
-	       (place == WEIR_CODED_NO_PLACE ? UINT16_MAX : c->place[place].at);
+	       (place == WEIR_CODED_NO_PLACE ? UINT16_MAX : slots_at(&c->place[place]));
 }
 
 int weir_coded_choose(const struct weir_coded_layout *layout, struct weir_extents *v,
@@ -238,16 +245,25 @@ void weir_coded_join(const struct weir_coded_layout *layout, struct weir_coded_e
 		c->place[i].at &= (uint16_t)~(1u << slot);
 }
 
+void weir_coded_distrust(struct weir_coded_extent *c, uint32_t stripe, uint16_t slots)
+{
+	c->place[c->current[stripe]].wrong |= slots;
+	c->has_wrong = true;
+}
+
 void weir_coded_repaired(struct weir_coded_extent *c, uint32_t stripe, uint16_t slots)
 {
-	c->place[c->current[stripe]].at |= slots;
+	struct weir_coded_place *place = &c->place[c->current[stripe]];
+
+	place->at |= slots;
+	place->wrong = 0;
 }
 
 bool weir_coded_is_whole(const struct weir_coded_layout *layout,
 			 const struct weir_coded_extent *c, uint8_t slot)
 {
 	for (uint32_t i = 0; i < layout->places; i++) {
-		if (c->place[i].state != WEIR_CODED_FREE && !(c->place[i].at >> slot & 1))
+		if (c->place[i].state != WEIR_CODED_FREE && !(slots_at(&c->place[i]) >> slot & 1))
 			return false;
 	}
 	return true;
@@ -281,7 +297,7 @@ uint16_t weir_coded_lacking(const struct weir_extents *v, const struct weir_code
 
 	if (place == WEIR_CODED_NO_PLACE)
 		return 0;
-	return weir_coded_live(v, extent) & (uint16_t)~c->place[place].at;
+	return weir_coded_live(v, extent) & (uint16_t)~slots_at(&c->place[place]);
 }
 
 /* Searches an extent from @stripe on. */
@@ -312,7 +328,7 @@ static bool has_filling(const struct weir_extents *v, uint32_t extent)
 
 /* Searches from @extent on, all extents or those that are wanted. */
 static bool find_extent(const struct weir_coded_layout *layout, struct weir_extents *v,
-			const struct weir_coded_extent *extents, bool wanted, uint32_t *extent,
+			struct weir_coded_extent *extents, bool wanted, uint32_t *extent,
 			uint32_t *stripe)
 {
 	uint32_t first = *extent;
@@ -323,11 +339,15 @@ static bool find_extent(const struct weir_coded_layout *layout, struct weir_exte
 		if (!has_filling(v, at)) {
 			v->nr_wanted -= v->extent[at].is_wanted;
 			v->extent[at].is_wanted = false;
+			if (!extents[at].has_wrong)
+				continue;
+		}
+		if (wanted && !v->extent[at].is_wanted)
+			continue;
+		if (!find_stripe(layout, v, &extents[at], at, &from)) {
+			extents[at].has_wrong = false;
 			continue;
 		}
-		if ((wanted && !v->extent[at].is_wanted) ||
-		    !find_stripe(layout, v, &extents[at], at, &from))
-			continue;
 		*extent = at;
 		*stripe = from;
 		return true;
@@ -336,7 +356,7 @@ static bool find_extent(const struct weir_coded_layout *layout, struct weir_exte
 }
 
 bool weir_coded_next_repair(const struct weir_coded_layout *layout, struct weir_extents *v,
-			    const struct weir_coded_extent *extents, uint32_t *extent,
+			    struct weir_coded_extent *extents, uint32_t *extent,
 			    uint32_t *stripe)
 {
 	return (v->nr_wanted && find_extent(layout, v, extents, true, extent, stripe)) ||

@@ -29,6 +29,10 @@
  * place in use is whole. A stripe is written, repaired or read at a time: the host orders requests
  * by stripes.
  *
+ * A fragment whose checksum is wrong is not read any more, but repaired at its place: the record
+ * already says which bytes are right. One repair follows each read that notices wrong bytes, so
+ * that a donor with bad memory causes no endless work.
+ *
  * The host encodes, moves bytes, and keeps time.
  *
  * Context of all: Any; never sleeps; externally serialised.
@@ -77,12 +81,13 @@ enum weir_coded_place_state {
 /**
  * struct weir_coded_place - a place
  * @state: an enum weir_coded_place_state; @stripe: unless FREE
- * @at: a bit for each slot that has it, or is getting it
+ * @at: a bit for each slot that has it, or is getting it; @wrong: those with wrong bytes
  */
 struct weir_coded_place {
 	uint8_t state;
 	uint16_t at;
 	uint32_t stripe;
+	uint16_t wrong;
 };
 
 /**
@@ -93,6 +98,7 @@ struct weir_coded_place {
  * @sum: *kept*; expected checksum of each page, by stripe, shard and page: see page_sum.h
  * @number: of the last generation
  * @next: where to look for a free place
+ * @has_wrong: some place may have a wrong fragment
  */
 struct weir_coded_extent {
 	struct weir_coded_place *place;
@@ -100,6 +106,7 @@ struct weir_coded_extent {
 	uint32_t *current, *sum;
 	uint64_t number;
 	uint32_t next;
+	bool has_wrong;
 };
 
 /* A write in progress. @place: where its fragments go; @record: for that place */
@@ -217,7 +224,13 @@ void weir_coded_cancel(struct weir_coded_extent *c, const struct weir_coded_writ
 void weir_coded_join(const struct weir_coded_layout *layout, struct weir_coded_extent *c,
 		     uint8_t slot);
 
-/* @slots have got fragment and record of a current place. */
+/* @slots have wrong bytes in a current place. They are not read until they are repaired. */
+void weir_coded_distrust(struct weir_coded_extent *c, uint32_t stripe, uint16_t slots);
+
+/*
+ * A repair has ended: @slots have got fragment and record of a current place. Wrong fragments that
+ * it left are as before: the next read notices them.
+ */
 void weir_coded_repaired(struct weir_coded_extent *c, uint32_t stripe, uint16_t slots);
 
 /* Whether a slot has all places in use, those being written included. */
@@ -230,12 +243,12 @@ uint32_t weir_coded_count(const struct weir_coded_layout *layout,
 uint32_t weir_coded_count_at(const struct weir_coded_layout *layout,
 			     const struct weir_coded_extent *c, uint8_t slot);
 
-/* The live slots that lack a stripe with a place. */
+/* The live slots that lack a stripe with a place, or have it wrong. */
 uint16_t weir_coded_lacking(const struct weir_extents *v, const struct weir_coded_extent *c,
 			    uint32_t extent, uint32_t stripe);
 
 /**
- * weir_coded_next_repair() - find a stripe that a live slot lacks
+ * weir_coded_next_repair() - find a stripe that a live slot lacks, or has wrong
  * @layout, @v: the volume; @extents: its coded extents
  * @extent, @stripe: where to search first; receive what was found
  *
@@ -244,8 +257,7 @@ uint16_t weir_coded_lacking(const struct weir_extents *v, const struct weir_code
  * Return: true if a stripe was found.
  */
 bool weir_coded_next_repair(const struct weir_coded_layout *layout, struct weir_extents *v,
-			    const struct weir_coded_extent *extents, uint32_t *extent,
-			    uint32_t *stripe);
+			    struct weir_coded_extent *extents, uint32_t *extent, uint32_t *stripe);
 
 /**
  * weir_coded_recover() - find the stripes that earlier writers left

@@ -222,7 +222,7 @@ struct weir_volume_info {
 	uint64_t sessions; /* opened to donors since open: more than donors after failures */
 	/* parts that are enough to read an extent: 1 copy, or k of a code k+r, of k + r "copies" */
 	unsigned int data;
-	uint64_t repaired_bytes; /* replaced at copies of a pool's volume that were wrong */
+	uint64_t repaired_bytes; /* replaced at a pool's donors that returned wrong bytes */
 };
 
 /*

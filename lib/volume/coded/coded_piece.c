@@ -95,6 +95,8 @@ static uint64_t number_of(const struct weir_volume_piece *piece, uint8_t shard, 
 
 static void finish(struct weir_volume_piece *piece, int status)
 {
+	if (status && piece->request->op == WEIR_VOLUME_REPAIR && !is_blank(piece))
+		weir_coded_repaired(extent_of(piece), stripe_of(piece), 0);
 	free(piece->coded.fragments);
 	piece->coded.fragments = NULL;
 	weir_volume_piece_end(piece, status);
@@ -492,6 +494,18 @@ static bool any_own_failure(const struct weir_volume_piece *piece)
 	return any;
 }
 
+/* Another client may have written the bytes; then no donor lets this one repair them. */
+static void note_wrong(struct weir_volume_piece *piece, uint16_t slots)
+{
+	struct weir_volume *v = piece->request->volume;
+
+	weir_volume_piece_note_mismatch(piece);
+	if (!v->core.repairs)
+		return;
+	weir_coded_distrust(extent_of(piece), stripe_of(piece), slots);
+	weir_volume_kick(v);
+}
+
 static void read_ended(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
@@ -506,15 +520,11 @@ static void read_ended(struct weir_volume_piece *piece)
 		read_succeeded(piece);
 		return;
 	}
-	if (wrong)
-		weir_volume_piece_note_mismatch(piece);
 	v->failovers++;
-	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
-		if (wrong >> slot & 1)
-			weir_volume_piece_op_failed(piece, slot, -EIO);
-	}
+	if (wrong)
+		note_wrong(piece, wrong);
 	weir_volume_piece_suspect(piece);
-	piece->tried |= (uint16_t)piece->failed;
+	piece->tried |= (uint16_t)piece->failed | wrong;
 	try_read(piece);
 }
 
@@ -553,6 +563,20 @@ static void give_up(struct weir_volume_piece *piece, int status)
 	finish(piece, status);
 }
 
+/* A shard that serves had wrong bytes; another is being filled. */
+static void count_repaired(const struct weir_volume_piece *piece)
+{
+	struct weir_volume *v = piece->request->volume;
+
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		const struct weir_replica *replica = &v->extents[piece->extent].replica[slot];
+
+		if (piece->coded.slots >> slot & 1)
+			*(replica->state == WEIR_REPLICA_VALID ? &v->core.repaired :
+								 &v->core.copied) += FRAGMENT_PAGES;
+	}
+}
+
 static void commit(struct weir_volume_piece *piece)
 {
 	struct weir_volume *v = piece->request->volume;
@@ -560,9 +584,8 @@ static void commit(struct weir_volume_piece *piece)
 	struct weir_coded_extent *c = extent_of(piece);
 
 	if (piece->request->op == WEIR_VOLUME_REPAIR) {
+		count_repaired(piece);
 		weir_coded_repaired(c, stripe_of(piece), piece->coded.slots);
-		v->core.copied += (uint64_t)FRAGMENT_PAGES *
-				  (uint32_t)__builtin_popcount(piece->coded.slots);
 	} else {
 		weir_coded_commit(c, &piece->coded.write);
 		memcpy(weir_coded_sum(layout, c, stripe_of(piece), 0), piece->sums,
@@ -604,6 +627,11 @@ static void settle(struct weir_volume_piece *piece)
 {
 	uint16_t retry;
 
+	/* A repair keeps others from its stripe: it comes again later. */
+	if (piece->request->op == WEIR_VOLUME_REPAIR) {
+		advance(piece);
+		return;
+	}
 	switch (weir_volume_piece_settle(piece, &retry)) {
 	case WEIR_VOLUME_SETTLED:
 		advance(piece);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Coded extents against a naive account: a world of members with memory. Writers die at any step
- * of a write, repair or opening. A fragment is a number, made of stripe, version and shard. A read
+ * of a write, repair or opening. A fragment is a number, made of stripe, version and shard, or
+ * SPOILED: then a read notices once, and the next repair of the stripe makes it right. A read
  * must give the last version done. An opening must find a version, whole in all members that count,
  * from the last done to the last begun.
  */
@@ -20,11 +21,13 @@
 #define PLACES 7u
 #define OPS 4u
 #define MEMBERS_MAX (2 * WEIR_EXTENTS_WIDTH_MAX)
+#define SPOILED 0 /* no version is 0 */
 
 /**
  * struct member - a donor's part in the group
  * @is_used: in the map; @counts: serves, or is reported and may serve at any time
  * @slot: in the writer's extent, or -1
+ * @is_noticed: the writer knows that the fragment is SPOILED
  */
 struct member {
 	bool is_used, counts;
@@ -32,6 +35,7 @@ struct member {
 	int slot;
 	struct weir_coded_record record[PLACES];
 	uint64_t fragment[PLACES];
+	bool is_noticed[PLACES];
 };
 
 enum coded_op { OP_NONE, OP_WRITE, OP_REPAIR };
@@ -67,7 +71,7 @@ struct coded_world {
 	uint64_t begun[STRIPES], done[STRIPES], dead[STRIPES];
 	uint64_t epoch;
 	uint32_t eager;
-	uint64_t opened, written, repaired, read, promoted;
+	uint64_t opened, written, repaired, read, promoted, healed;
 };
 
 static uint32_t below(struct coded_world *w, uint32_t count)
@@ -96,6 +100,28 @@ static uint8_t count_counting(struct coded_world *w)
 	for (uint32_t i = 0; i < MEMBERS_MAX; i++)
 		count += w->member[i].is_used && w->member[i].counts;
 	return count;
+}
+
+/* The members that count and have the stripe right, but for @without. */
+static uint8_t count_right(struct coded_world *w, uint32_t stripe, const struct member *without)
+{
+	uint32_t place = w->current[stripe];
+	uint8_t count = 0;
+
+	for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
+		const struct member *m = &w->member[i];
+
+		count += m != without && m->is_used && m->counts &&
+			 (place == WEIR_CODED_NO_PLACE ||
+			  (m->fragment[place] != SPOILED && !m->is_noticed[place]));
+	}
+	return count;
+}
+
+static void forget_notices(struct coded_world *w, uint32_t place)
+{
+	for (uint32_t i = 0; i < MEMBERS_MAX; i++)
+		w->member[i].is_noticed[place] = false;
 }
 
 static bool is_busy(const struct coded_world *w, uint32_t stripe)
@@ -135,6 +161,7 @@ static void begin_write(struct coded_world *w)
 	op->stripe = stripe;
 	op->version = ++w->begun[stripe];
 	op->has_data = false;
+	forget_notices(w, op->w.place);
 	hold(w, op, slots);
 }
 
@@ -161,6 +188,7 @@ static void end_op(struct coded_world *w, struct op *op)
 		w->written++;
 	} else {
 		weir_coded_repaired(&w->c, op->stripe, op->slots);
+		forget_notices(w, op->w.place);
 		w->repaired++;
 	}
 	weir_coded_release(&w->v, 0, op->slots);
@@ -192,10 +220,12 @@ static void step_op(struct coded_world *w)
 			drop(w, op, (uint16_t)(1u << slot));
 			return;
 		}
-		if (op->has_data)
+		if (op->has_data) {
 			m->record[op->w.place] = op->w.record;
-		else
+		} else {
+			w->healed += op->kind == OP_REPAIR && m->is_noticed[op->w.place];
 			m->fragment[op->w.place] = content(op->stripe, op->version, m->shard);
+		}
 		op->left &= (uint16_t)~(1u << slot);
 	}
 	if (op->left)
@@ -215,6 +245,10 @@ static void lose_member(struct coded_world *w)
 
 	if (!m->is_used || (m->counts && count_counting(w) <= w->layout.data))
 		return;
+	for (uint32_t s = 0; m->counts && s < STRIPES; s++) {
+		if (count_right(w, s, m) < w->layout.data)
+			return;
+	}
 	m->is_used = m->counts = false;
 	if (m->slot >= 0)
 		weir_extents_leave(&w->v, 0, (uint8_t)m->slot);
@@ -278,6 +312,33 @@ static void promote(struct coded_world *w)
 	}
 }
 
+/* Memory fails, as long as each stripe can be read. */
+static void spoil(struct coded_world *w)
+{
+	struct member *m = &w->member[below(w, MEMBERS_MAX)];
+	uint32_t stripe = below(w, STRIPES), place = w->current[stripe];
+
+	if (m->is_used && m->counts && place != WEIR_CODED_NO_PLACE && !is_busy(w, stripe) &&
+	    count_right(w, stripe, m) >= w->layout.data)
+		m->fragment[place] = SPOILED;
+}
+
+/* Return: whether a fragment is as written. The writer is told otherwise, and only once. */
+static bool accept(struct coded_world *w, uint32_t stripe, uint8_t slot, uint8_t shard)
+{
+	uint32_t place = w->current[stripe];
+	struct member *m = at_slot(w, slot);
+
+	if (m->fragment[place] != SPOILED) {
+		assert_int_equal(m->fragment[place], content(stripe, w->done[stripe], shard));
+		return true;
+	}
+	assert_false(m->is_noticed[place]);
+	m->is_noticed[place] = true;
+	weir_coded_distrust(&w->c, stripe, (uint16_t)(1u << slot));
+	return false;
+}
+
 static void read_stripe(struct coded_world *w)
 {
 	uint32_t stripe = below(w, STRIPES);
@@ -302,10 +363,8 @@ static void read_stripe(struct coded_world *w)
 		return;
 	assert_false(set.slots & tried);
 	for (uint8_t shard = 0; shard < w->layout.width; shard++) {
-		if (!(set.shards >> shard & 1))
-			continue;
-		assert_int_equal(at_slot(w, set.slot[shard])->fragment[w->current[stripe]],
-				 content(stripe, w->done[stripe], shard));
+		if (set.shards >> shard & 1 && !is_busy(w, stripe))
+			accept(w, stripe, set.slot[shard], shard);
 	}
 	assert_true(set.is_direct ? set.shards == wanted :
 				    __builtin_popcount(set.shards) == w->layout.data);
@@ -324,7 +383,7 @@ static uint64_t version_at(struct coded_world *w, uint32_t stripe)
 	for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
 		struct member *m = &w->member[i];
 
-		if (!m->is_used || !m->counts)
+		if (!m->is_used || !m->counts || m->fragment[place] == SPOILED)
 			continue;
 		if (!version)
 			version = m->fragment[place] / 1000;
@@ -374,6 +433,8 @@ static void open_again(struct coded_world *w)
 		memset(w->op, 0, sizeof(w->op));
 		memset(&w->extent, 0, sizeof(w->extent));
 		weir_coded_init(&w->layout, &w->c);
+		for (uint32_t i = 0; i < PLACES; i++)
+			forget_notices(w, i);
 		for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
 			w->member[i].slot = -1;
 			if (w->member[i].is_used)
@@ -441,13 +502,15 @@ static void step(struct coded_world *w)
 		open_again(w);
 	else if (what == 24)
 		return_memory(w);
+	else if (what == 25)
+		spoil(w);
 	else
 		step_op(w);
 }
 
 static void every_stripe_is_old_or_new_whoever_dies(void **state)
 {
-	uint64_t opened = 0, written = 0, repaired = 0, read = 0, promoted = 0;
+	uint64_t opened = 0, written = 0, repaired = 0, read = 0, promoted = 0, healed = 0;
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -462,9 +525,37 @@ static void every_stripe_is_old_or_new_whoever_dies(void **state)
 		repaired += w.repaired;
 		read += w.read;
 		promoted += w.promoted;
+		healed += w.healed;
 	}
 	assert_true(opened > SEEDS && written > 10 * SEEDS && repaired > SEEDS && read > SEEDS &&
-		    promoted > SEEDS / 4);
+		    promoted > SEEDS / 4 && healed > SEEDS);
+}
+
+static void a_read_that_notices_wrong_bytes_causes_one_repair(void **state)
+{
+	uint32_t sums[WEIR_EXTENTS_WIDTH_MAX] = { 0 }, extent = 0, stripe = 0;
+	struct weir_coded_write write;
+	struct weir_coded_set set;
+	struct coded_world w;
+	uint16_t all;
+
+	(void)state;
+	init(&w, 1);
+	all = weir_coded_live(&w.v, 0);
+	assert_int_equal(weir_coded_begin(&w.layout, &w.c, 0, 3, 9, sums, all, &write), 0);
+	weir_coded_commit(&w.c, &write);
+	assert_false(weir_coded_next_repair(&w.layout, &w.v, &w.c, &extent, &stripe));
+	for (uint32_t i = 0; i < 2; i++) {
+		weir_coded_distrust(&w.c, 3, 1);
+		assert_true(weir_coded_next_repair(&w.layout, &w.v, &w.c, &extent, &stripe));
+		assert_int_equal(stripe, 3);
+		assert_int_equal(weir_coded_lacking(&w.v, &w.c, 0, 3), 1);
+		assert_int_equal(weir_coded_choose(&w.layout, &w.v, &w.c, 0, 3, 0, 1, &set), 0);
+		assert_false(set.slots & 1);
+		weir_coded_release(&w.v, 0, set.slots);
+		weir_coded_repaired(&w.c, 3, (uint16_t)i); /* the first repair fails */
+		assert_false(weir_coded_next_repair(&w.layout, &w.v, &w.c, &extent, &stripe));
+	}
 }
 
 static void a_record_of_another_place_or_volume_is_none(void **state)
@@ -529,6 +620,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_stripe_is_old_or_new_whoever_dies),
+		cmocka_unit_test(a_read_that_notices_wrong_bytes_causes_one_repair),
 		cmocka_unit_test(a_record_of_another_place_or_volume_is_none),
 		cmocka_unit_test(an_extent_has_a_stripe_at_least_and_places_to_spare),
 	};
