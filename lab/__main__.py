@@ -181,12 +181,13 @@ def _hunt(options):
     if options.trace:
         if first != last:
             _misused("hunt --trace shows one seed: --seeds N-N")
-        sys.exit(hunt.trace(first))
-    broken, digest = hunt.hunt(first, last, quiet=options.quiet)
+        sys.exit(hunt.trace(first, options.world))
+    broken, digest = hunt.hunt(first, last, options.world, options.quiet)
     if broken:
         seed, what = broken.split(" ", 1)
+        again = "" if options.world == "core" else f"--world {options.world} "
         sys.exit(f"weir lab hunt: seed {seed}: {what}\n"
-                 f"See it again: weir lab hunt --seeds {seed}-{seed} --trace")
+                 f"See it again: weir lab hunt {again}--seeds {seed}-{seed} --trace")
     print(f"{last - first + 1} seeds kept all promises; digest {digest}; "
           f"weir {VERSION}, sources {SOURCES}")
 
@@ -318,7 +319,10 @@ def _options():
                          help="only series with this text in the title")
     fitting.add_argument("-q", "--quiet", action="store_true", help="no progress")
     fitting.set_defaults(do=_calibrate)
-    hunting = commands.add_parser("hunt", help="look for bugs in the engine, seed by seed")
+    hunting = commands.add_parser("hunt", help="look for bugs in the core, seed by seed")
+    hunting.add_argument("--world", choices=list(hunt.CHUNKS), default="core",
+                         help="core: the engine and what belongs to it; pool: donors, clients and "
+                         "coordinators around a map; default core")
     hunting.add_argument("--seeds", type=_range, default=(1, 10000), metavar="A-B",
                          help="default 1-10000; the same seeds give the same runs to the byte")
     hunting.add_argument("--trace", action="store_true",

@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SOURCES = ("core/*/*.[ch]", "sim/*/*.[ch]", "sim/profiles/connectx*", "lab/*.py",
+SOURCES = ("core/*/*.[ch]", "sim/*/*.[ch]", "sim/*/*/*.[ch]", "sim/profiles/connectx*", "lab/*.py",
            "lab/*.csv", "lab/figures/*.py", "bench/traces/*.xz")
 
 
