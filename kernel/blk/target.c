@@ -66,6 +66,7 @@ static int connect_wanted(struct weir_blk_target *target, struct kweir_session *
 	u64 wanted = READ_ONCE(target->incarnation);
 	struct kweir_error error = {};
 	int rc = connect_target(target, session, &error);
+	bool is_news;
 
 	if (rc == -EKEYREJECTED && target->volume->pool)
 		weir_blk_pool_refused(target->volume, &error);
@@ -73,9 +74,10 @@ static int connect_wanted(struct weir_blk_target *target, struct kweir_session *
 		kweir_session_close(*session);
 		rc = -ESTALE;
 	}
-	if (rc && rc != READ_ONCE(target->connect_status))
-		weir_blk_volume_kick_soon(target->volume);
+	is_news = rc && rc != READ_ONCE(target->connect_status);
 	WRITE_ONCE(target->connect_status, rc);
+	if (is_news)
+		weir_blk_volume_kick(target->volume);
 	return rc;
 }
 

@@ -40,6 +40,7 @@
  * @thread: keeps the lease and coordinates
  * @stops: the thread shall end; atomic
  * @is_silent: the store does not answer
+ * @is_full: the store has refused a change for want of room, and none has been made since
  */
 struct weir_pool_agent {
 	struct weir_pool_client *client, *control;
@@ -50,7 +51,7 @@ struct weir_pool_agent {
 	void (*on_restart)(void *arg);
 	struct weir_log log;
 	pthread_t thread;
-	bool stops, is_silent;
+	bool stops, is_silent, is_full;
 };
 
 static bool stops(const struct weir_pool_agent *a)
@@ -194,6 +195,11 @@ static int work(struct weir_pool_agent *a, bool *restarts, struct weir_error *er
 	if (changes)
 		weir_log_line(&a->log, WEIR_LOG_INFO, "coordinated pool=%s changes=%u", a->map.name,
 			      changes);
+	if (rc == -ENOSPC && !a->is_full)
+		weir_log_line(&a->log, WEIR_LOG_WARNING, "pool frozen pool=%s id=W409: %s",
+			      a->map.name, error->text);
+	if (rc == -ENOSPC || changes)
+		a->is_full = rc == -ENOSPC;
 	return rc;
 }
 
@@ -209,7 +215,7 @@ static void *run_agent(void *arg)
 {
 	struct weir_pool_agent *a = arg;
 	struct weir_error error = { "" };
-	bool restarts = false;
+	bool restarts = false, has_failed;
 
 	while (!stops(a)) {
 		int rc = work(a, &restarts, &error);
@@ -226,14 +232,15 @@ static void *run_agent(void *arg)
 			a->on_restart(a->log.arg);
 			break;
 		}
-		if (rc && !a->is_silent)
+		has_failed = rc && rc != -ENOSPC;
+		if (has_failed && !a->is_silent)
 			weir_log_line(&a->log, WEIR_LOG_WARNING,
 				      "pool unreachable pool=%s id=W404: %s", a->map.name,
 				      error.text);
-		else if (!rc && a->is_silent)
+		else if (!has_failed && a->is_silent)
 			weir_log_line(&a->log, WEIR_LOG_INFO, "pool reachable pool=%s",
 				      a->map.name);
-		a->is_silent = rc;
+		a->is_silent = has_failed;
 		weir_pool_client_rest(a->client, &a->map, rc, deadline_ns(a));
 	}
 	return NULL;

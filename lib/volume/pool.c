@@ -14,6 +14,7 @@
 #include "lib/volume/target.h"
 
 #define LOOK_NS (100 * WEIR_NS_PER_MS)
+#define REPORT_NS (250 * WEIR_NS_PER_MS) /* after a report that failed */
 #define WIDTH_MAX 8u /* extents that a long transfer uses at once */
 
 /* Whether the donor of a target is registered. */
@@ -207,6 +208,8 @@ static void report_failed(struct weir_volume *v)
 	struct weir_volume_pool *p = v->pool;
 	bool is_confirmed = false;
 
+	if (weir_now_ns() < p->report_ns)
+		return;
 	for (unsigned int i = 0; i < v->nr_targets && !weir_volume_is_closing(v); i++) {
 		struct weir_volume_target *target = &v->targets[i];
 		int rc = 0;
@@ -218,8 +221,11 @@ static void report_failed(struct weir_volume *v)
 		if (rc)
 			return;
 		is_confirmed = true;
-		target->is_reported = !weir_pool_client_report_failed(
-			p->reporter, target->id, target->incarnation, NULL);
+		rc = weir_pool_client_report_failed(p->reporter, target->id, target->incarnation,
+						    NULL);
+		target->is_reported = !rc;
+		if (rc)
+			p->report_ns = weir_now_ns() + REPORT_NS;
 	}
 }
 

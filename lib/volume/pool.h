@@ -45,6 +45,9 @@
  * @name: the volume's; @pool_id, @volume_id: of its regions' names
  * @epoch, @claimed: versions of the claim's key, at first and now; @lease: of the claim. The
  *	latter two may change, guarded by the lock
+ * @kept_ns: when the claim was last kept; of the watching thread
+ * @report_ns: no report of a donor before: a store that is full refuses at once; of the maintaining
+ *	thread
  * @confirmed_ns: when the claim last stood for certain; guarded by the lock
  * @wants_proof: somebody waits for a newer @confirmed_ns; guarded by the lock
  * @map: in use; the maintaining thread replaces it with the lock held
@@ -67,7 +70,7 @@
 struct weir_volume_pool {
 	struct weir_pool_client *client, *reporter;
 	char name[WEIR_POOL_NAME_MAX];
-	uint64_t pool_id, volume_id, epoch, lease, claimed, confirmed_ns;
+	uint64_t pool_id, volume_id, epoch, lease, claimed, kept_ns, report_ns, confirmed_ns;
 	bool wants_proof;
 	struct weir_pool_map *map, *fresh, *scratch;
 	bool has_fresh;

@@ -136,25 +136,49 @@ static void check_rebuilt(struct weir_volume *v)
 	weir_volume_wake(&v->pool->changed);
 }
 
+/* Keeps the claim in time. Return: as read_map(). */
+static int keep_claim(struct weir_volume *v)
+{
+	struct weir_volume_pool *p = v->pool;
+	uint64_t now_ns = weir_now_ns();
+	int rc;
+
+	if (now_ns < p->kept_ns + p->scratch->lease_ms / 6 * WEIR_NS_PER_MS)
+		return 0;
+	rc = weir_pool_client_keep(p->client, NULL);
+	if (!rc)
+		p->kept_ns = now_ns;
+	weir_volume_lock(v);
+	p->lease = weir_pool_client_lease(p->client);
+	p->claimed = weir_pool_client_claimed(p->client);
+	weir_volume_unlock(v);
+	return rc;
+}
+
 /* Return: 0; -ESTALE the claim is over; another errno: try again. */
 static int read_map(struct weir_volume *v)
 {
 	struct weir_volume_pool *p = v->pool;
 	uint64_t revision = p->scratch->revision;
-	int rc = weir_pool_client_keep(p->client, NULL);
+	int rc = weir_pool_client_read(p->client, p->scratch, NULL);
 
-	weir_volume_lock(v);
-	p->lease = weir_pool_client_lease(p->client);
-	p->claimed = weir_pool_client_claimed(p->client);
-	weir_volume_unlock(v);
-	if (!rc)
-		rc = weir_pool_client_read(p->client, p->scratch, NULL);
-	if (rc)
-		return rc;
-	if (!has_volume(p) || !has_claim(v))
-		return -ESTALE;
-	if (p->scratch->revision != revision)
+	if (!rc && (!has_volume(p) || !has_claim(v)))
+		rc = -ESTALE;
+	if (!rc && p->scratch->revision != revision)
 		publish(v);
+	return rc;
+}
+
+/* A new map comes first: writes may wait for it. Return: as read_map(). */
+static int update(struct weir_volume *v)
+{
+	int rc = read_map(v), kept;
+
+	if (rc == -ESTALE || rc == -EHOSTUNREACH)
+		return rc;
+	kept = keep_claim(v);
+	if (rc || kept)
+		return kept ? kept : rc;
 	report_synced(v);
 	show_progress(v);
 	check_rebuilt(v);
@@ -190,7 +214,7 @@ static void *watch(void *arg)
 		if (weir_volume_is_closing(v))
 			break;
 		if (!rc || rc == -ETIMEDOUT)
-			rc = read_map(v);
+			rc = update(v);
 		if (rc == -ESTALE) {
 			weir_volume_pool_end(v, rc);
 			break;

@@ -40,7 +40,7 @@ struct blk_look {
  * @map: @lock guards changes by the watching thread, and use by the main thread
  * @scratch: a map that is being read, of the watching thread; @own: of the main thread
  * @layout: of the device: its claim tells it from another with the same @number
- * @kept: as the module was told last
+ * @kept: as the module was told last; @kept_ns: when the watching thread last kept the claim
  * @out: a map for the module; guarded by @lock, as all that follows
  * @reported: incarnations that were reported, a ring of @nr_reported
  * @told: the newest member that was reported as ready, of each group and place
@@ -57,6 +57,7 @@ struct blk_agent {
 	struct weir_pool_map *map, *scratch, *own;
 	struct weir_blk_layout layout;
 	struct blk_agent_kept kept;
+	uint64_t kept_ns;
 	pthread_mutex_t lock;
 	struct blk_pool_map *out;
 	struct blk_look look;

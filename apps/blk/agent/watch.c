@@ -6,6 +6,7 @@
 
 #include "apps/blk/agent/internal.h"
 #include "apps/common/cmd.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/thread.h"
 
@@ -86,37 +87,71 @@ static void report_ready(struct blk_agent *a, const struct blk_look *look)
 		a->shown = shown;
 }
 
-/*
- * Looks at the device, keeps the claim, and reads the map. The device may have been detached, and
- * its claim ended: it must not be made again. Return: 0; -ENODEV; -ESTALE the claim is over;
- * another errno: try again.
- */
-static int keep_claim(struct blk_agent *a, struct blk_look *look)
+/* Return: 0; -ESTALE another client has the volume; another errno: try again. */
+static int read_map(struct blk_agent *a)
 {
-	int rc = blk_agent_look(a, &a->watch_talk, look);
-	bool is_stale;
+	int rc = weir_pool_client_read(a->client, a->scratch, NULL);
+
+	return !rc && blk_agent_is_taken(a, a->scratch) ? -ESTALE : rc;
+}
+
+/* Keeps the claim in time. Return: as read_map(). */
+static int keep_claim(struct blk_agent *a)
+{
+	uint64_t now_ns = weir_now_ns();
+	int rc;
+
+	if (now_ns < a->kept_ns + a->map->lease_ms / 6 * WEIR_NS_PER_MS)
+		return 0;
+	rc = weir_pool_client_keep(a->client, NULL);
+	if (!rc)
+		a->kept_ns = now_ns;
+	if (rc != -ESTALE)
+		return rc;
+	rc = read_map(a);
+	/* The claim of an agent that died in between still stands for a moment. */
+	return rc ? rc : -EAGAIN;
+}
+
+static void send_news(struct blk_agent *a)
+{
+	if (a->is_unsent)
+		a->is_unsent = blk_agent_send_map(a, &a->watch_talk, 0, 0);
+}
+
+/*
+ * Takes a new map to the module first: writes may wait for the map. The device may have been
+ * detached, and its claim ended: it must not be made again. Return: 0; -ENODEV; or as read_map().
+ */
+static int update(struct blk_agent *a, struct blk_look *look)
+{
+	int rc = blk_agent_look(a, &a->watch_talk, look), kept;
 
 	if (rc == -ENODEV)
 		return rc;
 	if (rc)
 		look->percent = a->shown; /* nothing to report */
-	rc = weir_pool_client_keep(a->client, NULL);
-	is_stale = rc == -ESTALE;
-	if (rc && !is_stale)
+	rc = read_map(a);
+	if (rc == -ESTALE || rc == -EHOSTUNREACH)
 		return rc;
-	rc = weir_pool_client_read(a->client, a->scratch, NULL);
-	if (rc)
-		return rc;
-	if (blk_agent_is_taken(a, a->scratch))
-		return -ESTALE;
-	/* The claim of an agent that died in between still stands for a moment. */
-	return is_stale ? -EAGAIN : 0;
+	if (!rc) {
+		pthread_mutex_lock(&a->lock);
+		a->is_unsent |= note_map(a);
+		pthread_mutex_unlock(&a->lock);
+		send_news(a);
+	}
+	kept = keep_claim(a);
+	pthread_mutex_lock(&a->lock);
+	a->is_unsent |= blk_agent_note_claim(a);
+	pthread_mutex_unlock(&a->lock);
+	send_news(a);
+	return kept ? kept : rc;
 }
 
 static int work(struct blk_agent *a)
 {
 	struct blk_look look;
-	int rc = keep_claim(a, &look);
+	int rc = update(a, &look);
 
 	if (rc == -ENODEV || rc == -ESTALE) {
 		pthread_mutex_lock(&a->lock);
@@ -128,16 +163,9 @@ static int work(struct blk_agent *a)
 		blk_agent_end(a);
 		return 0;
 	}
-	if (rc)
-		return rc;
-	pthread_mutex_lock(&a->lock);
-	a->is_unsent |= blk_agent_note_claim(a);
-	a->is_unsent |= note_map(a);
-	pthread_mutex_unlock(&a->lock);
-	if (a->is_unsent)
-		a->is_unsent = blk_agent_send_map(a, &a->watch_talk, 0, 0);
-	report_ready(a, &look);
-	return 0;
+	if (!rc)
+		report_ready(a, &look);
+	return rc;
 }
 
 static bool has_syncing(const struct blk_agent *a)

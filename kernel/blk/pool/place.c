@@ -142,6 +142,8 @@ static bool check_session(struct weir_blk_volume *volume, u8 number)
 	}
 	weir_blk_target_close(target);
 	target->since = jiffies;
+	/* If the donor has ended, its host refuses at once, and writes wait for that. */
+	weir_blk_target_connect_soon(target, 0);
 	return false;
 }
 
