@@ -3,12 +3,13 @@
 """A pool of real processes under random failures, from a seed.
 
 campaign.py [--kind file|etcd|hosts] [--scheme SCHEME] [--seed N] [--rounds N | --minutes M]
-            [--only FAILURE] [--lease SECONDS] WEIR REGISTER
+            [--only FAILURE] [--lease SECONDS] [--then CHECKER] WEIR REGISTER
 
 A client checks a volume, with two copies or another scheme, as an array of registers: register.c
-says how. Each round is one failure, and ends when each group has all members again: a donor is
-killed or stopped, as many donors as the scheme bears are killed at once, a
-client is killed, closed or stopped while another takes its volume, or a server of etcd dies. A
+says how. history.c in its place records what clients do, and a CHECKER judges the logs of all
+volumes at the end: linear_test.py. Each round is one failure, and ends when each group has all
+members again: a donor is killed or stopped, as many donors as the scheme bears are killed at once,
+a client is killed, closed or stopped while another takes its volume, or a server of etcd dies. A
 seed gives the failures and their times, though not the order of the processes' steps.
 
 The kind says where the map is, and where the processes are: on this host with a file or etcd, or on
@@ -450,6 +451,13 @@ class World:
             client.close()
         if self.mount:
             self.mount.close()
+        if self.args.then:
+            done = subprocess.run(
+                [self.args.then, *(f"{self.folder}/{client.volume}" for client in self.clients)],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            print(done.stdout, end="", flush=True)
+            if done.returncode:
+                raise Failed(f"{self.args.then}: exit status {done.returncode}: {done.stderr}")
 
     def close(self):
         processes = self.processes + (self.etcd.processes if self.etcd else [])
@@ -467,6 +475,7 @@ def parse():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--only")
+    parser.add_argument("--then")
     parser.add_argument("--lease", type=float, default=2)
     parser.add_argument("weir")
     parser.add_argument("register")

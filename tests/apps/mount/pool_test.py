@@ -31,6 +31,7 @@ PATIENCE = 90
 GRACE = 6 * LEASE  # of a mount that is gone
 KEY_MOUNTS = 128
 CALLS_MAX = 1024
+FILES = int(os.environ.get("WEIR_TEST_FILES", "200"))
 AREA = 18 << 20  # for the bytes of a connection
 
 
@@ -324,6 +325,55 @@ class Files(Pool):
         self.assertEqual(caught.exception.errno, errno.ENOSPC)
         os.unlink(os.path.join(place, "big"))
         write(os.path.join(place, "small"), b"fits")
+
+
+class Changes(Pool):
+    """The map knows donors, not data: count its changes."""
+    lease = 10 * LEASE  # no donor loses its lease for want of time
+
+    def revision(self):
+        with open(f"{self.folder}/map/p", encoding="utf-8") as file:
+            return json.load(file)["revision"]
+
+    def settled(self):
+        """The revision, once nothing has changed for a while."""
+        seen = []
+
+        def is_calm():
+            seen.append(self.revision())
+            return len(seen) > 20 and len(set(seen[-20:])) == 1
+        until(is_calm, PATIENCE)
+        return seen[-1]
+
+    def is_whole(self):
+        status = json.loads(self.weir("pool", "status", "--json", self.pool))
+        return status["whole"] == len(status["groups"])
+
+    def test_files_change_no_map_and_a_death_a_few_keys(self):
+        self.begin()
+        place = self.mount()
+        write(os.path.join(place, "first"), b"1")
+        before = self.settled()
+        for number in range(FILES):
+            write(os.path.join(place, f"f{number}"), b"%d" % number)
+        folder = os.open(place, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+        self.assertEqual(self.revision(), before)
+        self.assertEqual(len(os.listdir(place)), FILES + 1)
+        victim = next(name for name in self.donors if name != self.server())
+        donors = json.loads(self.weir("pool", "donors", "--json", self.pool))["donors"]
+        places = next(donor["serving"] for donor in donors if donor["name"] == victim)
+        self.donors[victim].kill()
+        self.donors[victim].wait()
+        write(os.path.join(place, "last"), b"1")
+        until(lambda: self.revision() > before, PATIENCE)
+        until(self.is_whole, PATIENCE)
+        changes = self.settled() - before
+        print(f"{FILES} files: 0 changes of the map; a death with {places} places: {changes}",
+              flush=True)
+        # Each place is left, taken, filled for a volume, and serves.
+        self.assertLessEqual(changes, 4 * places + 12)
 
 
 class Order(Pool):
