@@ -86,6 +86,7 @@ RELEASES ?= bookworm trixie noble
 
 rpm:
 	@scripts/deps rpm
+	@rpmlint --config packaging/rpm/rpmlint.toml packaging/rpm/weir.spec
 	@scripts/rpm $(BUILD)/rpm
 	@ls $(BUILD)/rpm/RPMS/*/*.rpm
 

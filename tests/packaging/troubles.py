@@ -8,6 +8,7 @@ troubles.py check WEIR MOVER            the test of all signs
 Hosts are network namespaces: h1 to h3 lend memory to a pool, h4 is the client. "plant" keeps the
 trouble secret until Enter, and then tells the name and the time. "check" demands of each trouble
 that weir doctor, weir top, an alert or a log name the cause, and that alerts name no healthy donor.
+"check" ends with a table: seconds from the trouble to its first sign, and to its last.
 """
 import os
 import pathlib
@@ -339,6 +340,9 @@ TROUBLES = [SlowDonor, LossyLink, Flood, ShortMemory, WrongDevice, StaleMount, W
             StuckRebuild, SmallMtu]
 
 
+TIMES = []  # of each trouble: name, seconds to the first sign and to the last
+
+
 class Signs(unittest.TestCase):
     """Each trouble is named by each of its signs, and no other donor by an alert."""
 
@@ -348,10 +352,19 @@ class Signs(unittest.TestCase):
         trouble.plant(world)
         begun = time.monotonic()
         deadline = begun + PATIENCE
-        for look, pattern in trouble.signs:
-            while not re.search(pattern, (text := look(world))):
-                self.assertLess(time.monotonic(), deadline, f"{pattern} is not in:\n{text}")
-                time.sleep(0.5)
+        seen, texts = [], {}
+        left = list(trouble.signs)
+        while left:
+            for sign in list(left):
+                look, pattern = sign
+                texts[sign] = look(world)
+                if re.search(pattern, texts[sign]):
+                    seen.append(time.monotonic() - begun)
+                    left.remove(sign)
+            missing = "\n".join(f"{sign[1]} is not in:\n{texts[sign]}" for sign in left)
+            self.assertFalse(left and time.monotonic() > deadline, missing)
+            time.sleep(0.5 if left else 0)
+        TIMES.append((trouble.name, min(seen), max(seen)))
         time.sleep(max(0, begun + WATCH - time.monotonic()))
         named = world.named()
         self.assertLessEqual({donor for _, donor in named}, set(trouble.blamed), named)
@@ -396,4 +409,7 @@ if __name__ == "__main__":
     if MODE == "plant":
         plant(int(REST[0]) if REST else 0)
     else:
-        unittest.main(argv=[sys.argv[0], *REST], verbosity=2)
+        done = unittest.main(argv=[sys.argv[0], *REST], verbosity=2, exit=False)
+        for name, first, last in TIMES:
+            print(f"{first:4.0f} s {last:4.0f} s  {name}")
+        sys.exit(not done.result.wasSuccessful())
