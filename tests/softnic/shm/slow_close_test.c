@@ -70,11 +70,13 @@ static _Atomic bool is_stalled[1024], is_waiting[1024]; /* by descriptor */
 /* Takes the place of the C library's function: a file system that answers at the test's will. */
 int close(int fd)
 {
+	int (*next)(int) = (__typeof__(next))dlsym(RTLD_NEXT, "close");
+
 	while (fd >= 0 && fd < 1024 && is_stalled[fd]) {
 		is_waiting[fd] = true;
 		usleep(1000);
 	}
-	return (int)syscall(SYS_close, fd);
+	return next(fd);
 }
 
 static int squat(const struct sockaddr_un *addr, socklen_t length)
