@@ -16,45 +16,35 @@
 #include <unistd.h>
 
 #include "fd/passed_fd.h"
-#include "softnic/shm/shared.h"
+#include "softnic/control/visit.h"
 
 enum { ANSWER_MS_MAX = 500, ASKED_MAX = 64 };
 
 /*
  * struct query - a query of all processes
- * @out, @room, @count: the processes that have answered, room for them, and their number
+ * @visit, @arg: for each process that has answered
  * @silent: processes that have not answered
  * @asked: connections to those that still may; @nr_asked are in use
  * @pid: the processes at their other ends
  */
 struct query {
-	struct softnic_process *out;
-	size_t room, count, silent;
+	softnic_visitor *visit;
+	void *arg;
+	size_t silent;
 	struct pollfd asked[ASKED_MAX];
 	pid_t pid[ASKED_MAX];
 	unsigned int nr_asked;
 };
 
-static int read_pub(int fd, struct softnic_process *p)
+static void visit_pub(const struct query *q, pid_t pid, int fd)
 {
-	const struct shared_pub *pub;
 	size_t size;
 	void *map;
-	int rc;
 
-	rc = shared_map(fd, sizeof(*pub), PROT_READ, &map, &size);
-	if (rc)
-		return rc;
-	pub = map;
-	memcpy(p->comm, pub->comm, sizeof(p->comm));
-	p->comm[sizeof(p->comm) - 1] = '\0';
-	p->counters = pub->counters;
-	p->nr_peers = load_acquire(&pub->nr_peers);
-	if (p->nr_peers > SOFTNIC_PEERS_MAX)
-		p->nr_peers = 0;
-	memcpy(p->peers, pub->peers, p->nr_peers * sizeof(p->peers[0]));
+	if (shared_map(fd, sizeof(struct shared_pub), PROT_READ, &map, &size))
+		return;
+	q->visit(q->arg, pid, fd, map);
 	munmap(map, size);
-	return 0;
 }
 
 /* By a signal or by a debugger. */
@@ -95,15 +85,13 @@ static void ask(struct query *q, int fd)
 /* The answer that has come. */
 static void take_answer(struct query *q, unsigned int i)
 {
-	struct softnic_process *p = &q->out[q->count];
 	int fds[SHM_MSG_FDS_MAX];
 	struct shm_msg m;
 
-	if (q->count == q->room || shm_msg_receive(q->asked[i].fd, &m, fds))
+	if (shm_msg_receive(q->asked[i].fd, &m, fds))
 		return; /* the process ends */
-	p->pid = q->pid[i];
-	if (m.type == MSG_WELCOME && !read_pub(fds[0], p))
-		q->count++;
+	if (m.type == MSG_WELCOME)
+		visit_pub(q, q->pid[i], fds[0]);
 	shm_msg_close_fds(fds);
 }
 
@@ -145,7 +133,7 @@ static int ask_all(struct query *q)
 	socklen_t len;
 	int fd = -1;
 
-	for (uint32_t slot = 1; slot < SOFTNIC_SLOTS && q->count < q->room; slot++) {
+	for (uint32_t slot = 1; slot < SOFTNIC_SLOTS; slot++) {
 		if (fd < 0 && passed_fd_is_full())
 			return -EMFILE;
 		if (fd < 0)
@@ -168,14 +156,47 @@ static int ask_all(struct query *q)
 	return 0;
 }
 
-int softnic_stat_answers(struct softnic_process *out, size_t room, size_t *count, size_t *silent)
+int softnic_stat_visit(softnic_visitor *visit, void *arg, size_t *silent)
 {
-	struct query q = { .out = out, .room = room };
+	struct query q = { .visit = visit, .arg = arg };
 	int rc = ask_all(&q);
 
 	await_answers(&q);
-	*count = q.count;
 	*silent = q.silent;
+	return rc;
+}
+
+/* Processes, as many as there is room for. */
+struct process_list {
+	struct softnic_process *out;
+	size_t room, count;
+};
+
+static void add_process(void *arg, pid_t pid, int fd, const struct shared_pub *pub)
+{
+	struct process_list *all = arg;
+	struct softnic_process *p = &all->out[all->count];
+
+	(void)fd;
+	if (all->count == all->room)
+		return;
+	all->count++;
+	p->pid = pid;
+	memcpy(p->comm, pub->comm, sizeof(p->comm));
+	p->comm[sizeof(p->comm) - 1] = '\0';
+	p->counters = pub->counters;
+	p->nr_peers = load_acquire(&pub->nr_peers);
+	if (p->nr_peers > SOFTNIC_PEERS_MAX)
+		p->nr_peers = 0;
+	memcpy(p->peers, pub->peers, p->nr_peers * sizeof(p->peers[0]));
+}
+
+int softnic_stat_answers(struct softnic_process *out, size_t room, size_t *count, size_t *silent)
+{
+	struct process_list all = { .out = out, .room = room };
+	int rc = softnic_stat_visit(add_process, &all, silent);
+
+	*count = all.count;
 	return rc;
 }
 

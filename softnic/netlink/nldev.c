@@ -7,92 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "message.h"
 #include "nldev.h"
+#include "objects.h"
 #include "softnic/sysfs/counters.h"
 #include "softnic/verbs/device_query.h"
 #include "softnic/verbs/gid.h"
 
-/* A message that grows. Its attributes always fit in NLDEV_MESSAGE_MAX. */
-struct nldev_message {
-	_Alignas(struct nlmsghdr) uint8_t bytes[NLDEV_MESSAGE_MAX];
-};
-
-static struct nlmsghdr *header_of(struct nldev_message *m)
+static void put_named(struct nldev_message *m, uint16_t entry, uint16_t name_type, const char *name,
+		      uint16_t value_type, uint64_t value)
 {
-	return (struct nlmsghdr *)m->bytes;
-}
+	struct nlattr *nest = nldev_open_nest(m, entry);
 
-static void begin(struct nldev_message *m, const struct nlmsghdr *request)
-{
-	*header_of(m) = (struct nlmsghdr){
-		.nlmsg_len = NLMSG_HDRLEN,
-		.nlmsg_type = request->nlmsg_type,
-		.nlmsg_flags = request->nlmsg_flags & NLM_F_DUMP ? NLM_F_MULTI : 0,
-		.nlmsg_seq = request->nlmsg_seq,
-	};
-}
-
-static struct nlattr *put(struct nldev_message *m, uint16_t type, const void *value, size_t size)
-{
-	struct nlmsghdr *h = header_of(m);
-	struct nlattr *a = (struct nlattr *)(m->bytes + h->nlmsg_len);
-
-	memset(a, 0, NLA_HDRLEN + NLA_ALIGN(size));
-	a->nla_type = type;
-	a->nla_len = (uint16_t)(NLA_HDRLEN + size);
-	if (size)
-		memcpy((uint8_t *)a + NLA_HDRLEN, value, size);
-	h->nlmsg_len += NLA_HDRLEN + NLA_ALIGN(size);
-	return a;
-}
-
-static void put_u8(struct nldev_message *m, uint16_t type, uint8_t value)
-{
-	put(m, type, &value, sizeof(value));
-}
-
-static void put_u32(struct nldev_message *m, uint16_t type, uint32_t value)
-{
-	put(m, type, &value, sizeof(value));
-}
-
-static void put_u64(struct nldev_message *m, uint16_t type, uint64_t value)
-{
-	put(m, type, &value, sizeof(value));
-}
-
-static void put_text(struct nldev_message *m, uint16_t type, const char *text)
-{
-	put(m, type, text, strlen(text) + 1);
-}
-
-static struct nlattr *open_nest(struct nldev_message *m, uint16_t type)
-{
-	return put(m, type | NLA_F_NESTED, NULL, 0);
-}
-
-static void close_nest(struct nldev_message *m, struct nlattr *nest)
-{
-	nest->nla_len = (uint16_t)(m->bytes + header_of(m)->nlmsg_len - (uint8_t *)nest);
-}
-
-static void put_named(struct nldev_message *m, uint16_t entry, uint16_t name_type,
-		      const char *name, uint16_t value_type, uint64_t value)
-{
-	struct nlattr *nest = open_nest(m, entry);
-
-	put_text(m, name_type, name);
-	put_u64(m, value_type, value);
-	close_nest(m, nest);
-}
-
-static void put_device(struct nldev_message *m, uint32_t device)
-{
-	char name[16];
-
-	snprintf(name, sizeof(name), "softnic%u", device);
-	put_u32(m, RDMA_NLDEV_ATTR_DEV_INDEX, NLDEV_INDEX_FIRST + device);
-	put_text(m, RDMA_NLDEV_ATTR_DEV_NAME, name);
+	nldev_put_text(m, name_type, name);
+	nldev_put_u64(m, value_type, value);
+	nldev_close_nest(m, nest);
 }
 
 /* Answers about a device; the port is 0 in those about the whole device. */
@@ -103,14 +32,14 @@ static int fill_device(struct nldev_message *m, uint32_t device, uint32_t port)
 	uint64_t guid = be64toh(ibv_get_device_guid(softnic_device() + device));
 
 	(void)port;
-	put_device(m, device);
-	put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, device_ports());
-	put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
-	put_text(m, RDMA_NLDEV_ATTR_FW_VERSION, "softnic");
-	put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID, guid);
-	put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, guid);
-	put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, RDMA_NODE_IB_CA);
-	put_text(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
+	nldev_put_device(m, device);
+	nldev_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, device_ports());
+	nldev_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
+	nldev_put_text(m, RDMA_NLDEV_ATTR_FW_VERSION, "softnic");
+	nldev_put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID, guid);
+	nldev_put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, guid);
+	nldev_put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, RDMA_NODE_IB_CA);
+	nldev_put_text(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
 	return 0;
 }
 
@@ -136,14 +65,14 @@ static int fill_port(struct nldev_message *m, uint32_t device, uint32_t port)
 	char name[IF_NAMESIZE];
 
 	query_port(NULL, port, &attr, sizeof(attr)); /* NOP if the device is gone */
-	put_device(m, device);
-	put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, port);
-	put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE, (uint8_t)attr.state);
-	put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
-	       attr.state == IBV_PORT_ACTIVE ? LINK_UP : DISABLED);
+	nldev_put_device(m, device);
+	nldev_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, port);
+	nldev_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE, (uint8_t)attr.state);
+	nldev_put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
+		     attr.state == IBV_PORT_ACTIVE ? LINK_UP : DISABLED);
 	if (netdev && if_indextoname(netdev, name)) {
-		put_u32(m, RDMA_NLDEV_ATTR_NDEV_INDEX, netdev);
-		put_text(m, RDMA_NLDEV_ATTR_NDEV_NAME, name);
+		nldev_put_u32(m, RDMA_NLDEV_ATTR_NDEV_INDEX, netdev);
+		nldev_put_text(m, RDMA_NLDEV_ATTR_NDEV_NAME, name);
 	}
 	return 0;
 }
@@ -165,12 +94,12 @@ static int fill_sums(struct nldev_message *m, uint32_t device, uint32_t port)
 	(void)port;
 	if (rc)
 		return rc;
-	put_device(m, device);
-	nest = open_nest(m, RDMA_NLDEV_ATTR_RES_SUMMARY);
+	nldev_put_device(m, device);
+	nest = nldev_open_nest(m, RDMA_NLDEV_ATTR_RES_SUMMARY);
 	put_sum(m, "qp", sum.qps);
 	put_sum(m, "mr", sum.mrs);
 	put_sum(m, "ctx", processes);
-	close_nest(m, nest);
+	nldev_close_nest(m, nest);
 	return 0;
 }
 
@@ -183,16 +112,16 @@ static int fill_counters(struct nldev_message *m, uint32_t device, uint32_t port
 
 	if (rc)
 		return rc;
-	put_device(m, device);
-	put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, port);
-	nest = open_nest(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
-#define PUT_COUNTER(name, help)                                                          \
-	put_named(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY,                               \
-		  RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, #name,                      \
+	nldev_put_device(m, device);
+	nldev_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, port);
+	nest = nldev_open_nest(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+#define PUT_COUNTER(name, help)                                     \
+	put_named(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY,          \
+		  RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, #name, \
 		  RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, sum.name);
 	SOFTNIC_COUNTERS(PUT_COUNTER)
 #undef PUT_COUNTER
-	close_nest(m, nest);
+	nldev_close_nest(m, nest);
 	return 0;
 }
 
@@ -201,35 +130,13 @@ static int fill_system(struct nldev_message *m, uint32_t device, uint32_t port)
 {
 	(void)device;
 	(void)port;
-	put_u8(m, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
+	nldev_put_u8(m, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
 	return 0;
-}
-
-/* The value of a number among a request's attributes, or @missing. */
-static uint32_t asked(const struct nlmsghdr *request, uint16_t type, uint32_t missing)
-{
-	const uint8_t *at = (const uint8_t *)request + NLMSG_HDRLEN;
-	size_t left = request->nlmsg_len - NLMSG_HDRLEN;
-	const struct nlattr *a = (const struct nlattr *)at;
-	uint32_t value;
-
-	while (left >= NLA_HDRLEN && a->nla_len >= NLA_HDRLEN && a->nla_len <= left) {
-		if ((a->nla_type & NLA_TYPE_MASK) == type &&
-		    a->nla_len == NLA_HDRLEN + sizeof(value)) {
-			memcpy(&value, (const uint8_t *)a + NLA_HDRLEN, sizeof(value));
-			return value;
-		}
-		if (NLA_ALIGN((size_t)a->nla_len) >= left)
-			break;
-		left -= NLA_ALIGN((size_t)a->nla_len);
-		a = (const struct nlattr *)((const uint8_t *)a + NLA_ALIGN(a->nla_len));
-	}
-	return missing;
 }
 
 bool nldev_is_about_ours(const struct nlmsghdr *request)
 {
-	uint32_t index = asked(request, RDMA_NLDEV_ATTR_DEV_INDEX, 0);
+	uint32_t index = nldev_asked(request, RDMA_NLDEV_ATTR_DEV_INDEX, 0);
 
 	return index >= NLDEV_INDEX_FIRST && index - NLDEV_INDEX_FIRST < device_count();
 }
@@ -240,10 +147,10 @@ static int answer_one(const struct nlmsghdr *request, nldev_filler *fill, uint32
 	struct nldev_message m;
 	int rc;
 
-	begin(&m, request);
+	nldev_begin(&m, request);
 	rc = fill(&m, device, port);
 	if (!rc)
-		sink(arg, header_of(&m));
+		sink(arg, nldev_header(&m));
 	return rc;
 }
 
@@ -252,7 +159,7 @@ static int answer_all(const struct nlmsghdr *request, nldev_filler *fill, bool h
 		      nldev_sink *sink, void *arg)
 {
 	uint32_t ports = has_ports ? device_ports() : 1, device, port;
-	uint32_t only = asked(request, RDMA_NLDEV_ATTR_DEV_INDEX, 0);
+	uint32_t only = nldev_asked(request, RDMA_NLDEV_ATTR_DEV_INDEX, 0);
 	int rc = 0;
 
 	for (device = 0; device < device_count() && !rc; device++)
@@ -277,7 +184,9 @@ int nldev_answer(const struct nlmsghdr *request, nldev_sink *sink, void *arg)
 	uint32_t command = RDMA_NL_GET_OP(request->nlmsg_type), device, port;
 	const struct nldev_command *c;
 
-	if (command >= RDMA_NLDEV_NUM_OPS || asked(request, RDMA_NLDEV_ATTR_STAT_RES, 0))
+	if (objects_are_asked(command))
+		return objects_answer(request, sink, arg);
+	if (command >= RDMA_NLDEV_NUM_OPS || nldev_asked(request, RDMA_NLDEV_ATTR_STAT_RES, 0))
 		return -EOPNOTSUPP;
 	c = &commands[command];
 	if (!c->fill)
@@ -288,8 +197,8 @@ int nldev_answer(const struct nlmsghdr *request, nldev_sink *sink, void *arg)
 		return answer_all(request, c->fill, c->has_ports, sink, arg);
 	if (!nldev_is_about_ours(request))
 		return -ENODEV;
-	device = asked(request, RDMA_NLDEV_ATTR_DEV_INDEX, 0) - NLDEV_INDEX_FIRST;
-	port = asked(request, RDMA_NLDEV_ATTR_PORT_INDEX, 0);
+	device = nldev_asked(request, RDMA_NLDEV_ATTR_DEV_INDEX, 0) - NLDEV_INDEX_FIRST;
+	port = nldev_asked(request, RDMA_NLDEV_ATTR_PORT_INDEX, 0);
 	if (c->has_ports && !device_has_port(port))
 		return -EINVAL;
 	return answer_one(request, c->fill, device, port, sink, arg);

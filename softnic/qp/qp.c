@@ -69,8 +69,7 @@ int qp_segment_create(const struct qp *qp, struct qp_segment *segment)
 	uint32_t guards = qp_is_datagram(qp) ? SHARED_GUARDS_MAX : CONNECTED_GUARDS;
 	uint32_t trays = qp_is_datagram(qp) ? qp->rq->ring.size : 0;
 	size_t size = sizeof(struct shared_qp) + guards * sizeof(struct shared_guard) +
-		      arrivals_bytes(arrivals) +
-		      (qp->ibv.srq ? 0 : receives_bytes(own)) +
+		      arrivals_bytes(arrivals) + (qp->ibv.srq ? 0 : receives_bytes(own)) +
 		      trays_bytes(trays);
 	struct shared_qp *s;
 	void *map;
@@ -161,6 +160,34 @@ static void free_qp(struct qp *qp)
 	strict_free(qp, &qp->ibv.context);
 }
 
+static struct shared_qp_entry *entry_of(const struct qp *qp)
+{
+	return &nic.pub->qps[qp->ibv.qp_num % NIC_QPS];
+}
+
+/* Readers find fields of different moments: lists of a moment are for people. */
+void qp_list(const struct qp *qp)
+{
+	struct shared_qp_entry *e = entry_of(qp);
+
+	store_relaxed(&e->number, qp->ibv.qp_num);
+	store_relaxed(&e->device, device_index(qp->ibv.context->device));
+	store_relaxed(&e->port, qp->attr.port_num);
+	store_relaxed(&e->type, qp->ibv.qp_type);
+	store_relaxed(&e->state, qp->state);
+	store_relaxed(&e->pd, qp->ibv.pd->handle);
+	store_relaxed(&e->dest, qp->attr.dest_qp_num);
+	store_relaxed(&e->rq_psn, qp->attr.rq_psn);
+	store_relaxed(&e->sq_psn, qp->attr.sq_psn);
+	store_release(&e->is_used, 1);
+}
+
+void qp_set_state(struct qp *qp, enum ibv_qp_state state)
+{
+	store_release(&qp->state, state);
+	store_relaxed(&entry_of(qp)->state, state);
+}
+
 static int assign_qpn(struct qp *qp)
 {
 	int rc;
@@ -236,6 +263,8 @@ struct ibv_qp *qp_create_in(struct ibv_pd *pd, struct ibv_qp_init_attr *init, st
 	cq_add(to_cq(init->send_cq), &qp->sends, qp->ibv.qp_num);
 	cq_add(to_cq(init->recv_cq), &qp->recvs, qp->ibv.qp_num);
 	fault_init_qp(qp);
+	if (!qp_is_srq_end(qp))
+		qp_list(qp);
 	count(qps, 1);
 	return &qp->ibv;
 }
@@ -287,11 +316,12 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	}
 	wait_until_drained(qp);
 	pthread_mutex_lock(&qp->lock);
-	store_release(&qp->state, IBV_QPS_RESET);
+	qp_set_state(qp, IBV_QPS_RESET);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
 	pthread_mutex_unlock(&qp->lock);
 	qp_wait_for_copies(qp, 0);
 	softnic_timer_disarm(&qp->quiet); /* its function uses the client */
+	store_release(&entry_of(qp)->is_used, 0);
 	nic_del_qp(qp, ibv->qp_num);
 	softnic_timer_disarm(&qp->timer);
 	softnic_loop_cancel_work(&qp->work);

@@ -267,6 +267,12 @@ static inline bool qp_is_connected(const struct qp *qp)
 	return s == IBV_QPS_RTR || s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_SQE;
 }
 
+/** qp_set_state() - change the state, also in the list for other processes; qp->lock held */
+void qp_set_state(struct qp *qp, enum ibv_qp_state state);
+
+/** qp_list() - enter the queue pair's present attributes into the list for other processes */
+void qp_list(const struct qp *qp);
+
 /** qp_create() - ibv_create_qp() for softnic itself, bypassing interposers of the exported one */
 struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init);
 

@@ -120,7 +120,7 @@ void qp_error(struct qp *qp)
 {
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
 		return;
-	store_release(&qp->state, IBV_QPS_ERR);
+	qp_set_state(qp, IBV_QPS_ERR);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_ERROR);
 	far_fail(qp);
 	req_flush(qp);

@@ -241,6 +241,7 @@ static void publish_attr(struct qp *qp)
 	store_relaxed(&s->qkey, qp->attr.qkey);
 	store_relaxed(&s->reads, qp->attr.max_dest_rd_atomic);
 	store_relaxed(&s->min_rnr_timer, qp->attr.min_rnr_timer);
+	qp_list(qp);
 	if (qp_is_connected(qp) && !far_is_connected(qp))
 		store_ordered(&s->state, SHARED_QP_READY);
 }
@@ -258,7 +259,7 @@ static int reset_qp(struct qp *qp)
 	if (rc)
 		return -rc;
 	pthread_mutex_lock(&qp->lock);
-	store_release(&qp->state, IBV_QPS_RESET);
+	qp_set_state(qp, IBV_QPS_RESET);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
 	pthread_mutex_unlock(&qp->lock);
 	qp_wait_for_copies(qp, 0);
@@ -289,7 +290,7 @@ static void move_to_error(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_RESET)
-		store_release(&qp->state, IBV_QPS_INIT); /* the queues are empty */
+		qp_set_state(qp, IBV_QPS_INIT); /* the queues are empty */
 	qp_error(qp);
 	pthread_mutex_unlock(&qp->lock);
 }
@@ -309,7 +310,7 @@ static int apply_attr(struct qp *qp, const struct ibv_qp_attr *attr, int mask, e
 	if (rc)
 		return rc;
 	qp->attr = all;
-	store_release(&qp->state, to);
+	qp_set_state(qp, to);
 	qp->ibv.state = to;
 	far_apply(qp, from);
 	publish_attr(qp);

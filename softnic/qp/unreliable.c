@@ -45,7 +45,7 @@ void unreliable_error(struct qp *qp)
 {
 	if (qp->state != IBV_QPS_RTS)
 		return;
-	store_release(&qp->state, IBV_QPS_SQE);
+	qp_set_state(qp, IBV_QPS_SQE);
 	req_flush(qp);
 }
 

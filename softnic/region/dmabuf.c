@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A NIC reaches a dma-buf by the bus. softnic copies by the CPU, so it maps the buffer; a buffer
- * that only a device reaches (such as a GPU's memory without a BAR) cannot be mapped, and is
- * refused. The data path then copies as for any region.
+ * A NIC reaches a dma-buf by the bus. softnic copies by the CPU, so softnic maps the buffer. The
+ * kernel maps no buffer out of the CPU's reach, such as memory of a GPU, and the region is refused.
+ * The data path copies as for any region.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #include "dmabuf.h"
 #include "softnic/verbs/mr.h"
 
-/* Both kinds of file tell their size: a dma-buf by its inode, as a memfd does. */
+/* The inode has the size, of a dma-buf and of a memfd. */
 static int check_bounds(int fd, uint64_t offset, size_t length)
 {
 	struct stat file;
@@ -34,7 +34,7 @@ static int map_range(int fd, uint64_t begin, size_t bytes, int access, void **at
 	return *at == MAP_FAILED ? errno : 0;
 }
 
-/* As libibverbs has it, the address of such a region is the offset in the buffer. */
+/* As in libibverbs, the address of such a region is the offset in the buffer. */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				 int fd, int access)
 {

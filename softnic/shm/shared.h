@@ -28,9 +28,10 @@
 #include "softnic/control/stat.h"
 
 enum {
-	SHARED_VERSION = 16,
+	SHARED_VERSION = 17,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
+	SHARED_QPS = 1 << SOFTNIC_QP_INDEX_BITS,
 	SHARED_SGES_MAX = 32,
 	SHARED_WRS_MAX = 1 << 15,
 	SHARED_GUARDS_MAX = 1 << 10,
@@ -66,9 +67,20 @@ struct shared_mr {
 	uint32_t file; /* number of the mappable file that holds the region; 0: none */
 	uint64_t offset; /* in the file */
 	uint32_t binds; /* window: binds so far, with the current bind */
-	uint32_t reserved;
+	uint32_t device; /* for lists of objects only */
 };
 _Static_assert(sizeof(struct shared_mr) == 64, "one cache line");
+
+/* A queue pair, for lists of objects only: peers find its state in struct shared_qp. */
+struct shared_qp_entry {
+	uint32_t is_used;
+	uint32_t number, device, port;
+	uint32_t type, state; /* enum ibv_qp_type, enum ibv_qp_state */
+	uint32_t pd, dest;
+	uint32_t rq_psn, sq_psn;
+	uint32_t reserved[6];
+};
+_Static_assert(sizeof(struct shared_qp_entry) == 64, "one cache line");
 
 /*
  * A robust mutex that the engine thread locks and never unlocks. When the thread ends, the
@@ -92,6 +104,7 @@ struct shared_pub {
 	uint32_t nr_peers; /* of @peers, in use */
 	struct softnic_peer peers[SOFTNIC_PEERS_MAX];
 	uint32_t files[SHARED_FILES]; /* numbers of the files that peers may map, or 0 */
+	struct shared_qp_entry qps[SHARED_QPS]; /* by index */
 	struct shared_mr mrs[SHARED_MRS]; /* [0] stays unused: key 0 is invalid */
 };
 

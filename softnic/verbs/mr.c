@@ -140,6 +140,7 @@ void mr_publish(uint32_t key, const struct shared_mr *mr)
 	at->binds = mr->binds;
 	at->file = mr->file;
 	at->offset = mr->offset;
+	at->device = mr->device;
 	store_release(&at->key, key);
 }
 
@@ -153,6 +154,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 		.iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova,
 		.addr = (uintptr_t)addr,
 		.length = length,
+		.device = device_index(pd->context->device),
 	};
 	int rc = mr_check_rights(access);
 	struct ibv_mr *mr;

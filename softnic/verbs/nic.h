@@ -12,7 +12,7 @@
 
 #include "softnic/shm/copy.h"
 
-enum { NIC_QPS = 1 << SOFTNIC_QP_INDEX_BITS };
+enum { NIC_QPS = SHARED_QPS };
 
 struct qp;
 

@@ -12,9 +12,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "softnic/netlink/nldev.h"
+#include "softnic/verbs/device.h"
+#include "softnic/verbs/nic.h"
 
 enum { SEQUENCE = 77 };
 
@@ -120,9 +123,8 @@ static void a_port_is_active(void **state)
 	size_t length;
 
 	(void)state;
-	assert_int_equal(ask(request(RDMA_NLDEV_CMD_PORT_GET, 0, 2, NLDEV_INDEX_FIRST, 1),
-			     &answers),
-			 0);
+	assert_int_equal(
+		ask(request(RDMA_NLDEV_CMD_PORT_GET, 0, 2, NLDEV_INDEX_FIRST, 1), &answers), 0);
 	assert_int_equal(answers.count, 1);
 	port_state = value_of(&answers, RDMA_NLDEV_ATTR_PORT_STATE, &length);
 	assert_non_null(port_state);
@@ -136,9 +138,8 @@ static void counters_have_names(void **state)
 	size_t length = 0;
 
 	(void)state;
-	assert_int_equal(ask(request(RDMA_NLDEV_CMD_STAT_GET, 0, 2, NLDEV_INDEX_FIRST, 1),
-			     &answers),
-			 0);
+	assert_int_equal(
+		ask(request(RDMA_NLDEV_CMD_STAT_GET, 0, 2, NLDEV_INDEX_FIRST, 1), &answers), 0);
 	nest = value_of(&answers, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS, &length);
 	assert_non_null(nest);
 	entry = find_in(nest, length, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY, &length);
@@ -146,6 +147,127 @@ static void counters_have_names(void **state)
 	assert_string_equal(find_in(entry, length, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME,
 				    &length),
 			    "doorbells");
+}
+
+/* A request for one object, by the attribute that has its number. */
+static struct nldev_request request_one(uint32_t command, uint16_t type, uint32_t number)
+{
+	struct nldev_request r = request(command, 0, 2, NLDEV_INDEX_FIRST, number);
+
+	r.attr[1].a.nla_type = type;
+	return r;
+}
+
+static struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	assert_non_null(qp);
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
+	return qp;
+}
+
+/* Counts the entries with a number, whichever message has them. */
+struct nldev_count {
+	uint16_t table, entry, type;
+	uint32_t number;
+	unsigned int found;
+};
+
+static void count_entries(void *arg, const struct nlmsghdr *message)
+{
+	struct nldev_count *c = arg;
+	size_t length = 0, left;
+	const uint8_t *at, *value;
+
+	at = find_in((const uint8_t *)message + NLMSG_HDRLEN, message->nlmsg_len - NLMSG_HDRLEN,
+		     c->table, &left);
+	assert_non_null(at);
+	for (; left; left -= NLA_HDRLEN + NLA_ALIGN(length), at += NLA_HDRLEN + NLA_ALIGN(length)) {
+		const uint8_t *entry = find_in(at, left, c->entry, &length);
+		size_t size;
+
+		assert_ptr_equal(entry, at + NLA_HDRLEN); /* a table has entries only */
+		value = find_in(entry, length, c->type, &size);
+		assert_non_null(value);
+		c->found += !memcmp(value, &c->number, sizeof(c->number));
+	}
+}
+
+/* Other programs of this user may be listed, too. */
+static unsigned int listed(uint32_t command, uint16_t table, uint16_t type, uint32_t number)
+{
+	struct nldev_request r = request(command, NLM_F_DUMP, 0, 0, 0);
+	struct nldev_count c = { table, table + 1, type, number, 0 };
+
+	assert_int_equal(nldev_answer(&r.h, count_entries, &c), 0);
+	return c.found;
+}
+
+static void objects_are_listed_while_they_are_there(void **state)
+{
+	enum { QPS = 100 }; /* more than one message has room for */
+	struct ibv_context *context = ibv_open_device(softnic_device());
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pd, &context, sizeof(context), 0);
+	const uint32_t mrn = softnic_nic_slot() << 16 | mr->lkey >> 16;
+	struct nldev_answers answers;
+	struct ibv_qp *qp[QPS];
+	uint64_t bytes;
+	size_t length, i;
+	uint32_t qpn;
+
+	(void)state;
+	for (i = 0; i < QPS; i++)
+		qp[i] = make_qp(pd, cq);
+	for (i = 0; i < QPS; i++)
+		assert_int_equal(listed(RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_ATTR_RES_QP,
+					RDMA_NLDEV_ATTR_RES_LQPN, qp[i]->qp_num),
+				 1);
+	qpn = qp[7]->qp_num;
+	assert_int_equal(ask(request_one(RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_ATTR_RES_LQPN, qpn),
+			     &answers),
+			 0);
+	assert_int_equal(answers.count, 1);
+	assert_int_equal(u32_of(&answers, RDMA_NLDEV_ATTR_RES_LQPN), qpn);
+	assert_int_equal(u32_of(&answers, RDMA_NLDEV_ATTR_RES_PID), getpid());
+	assert_int_equal(*(const uint8_t *)value_of(&answers, RDMA_NLDEV_ATTR_RES_STATE, &length),
+			 IBV_QPS_INIT);
+
+	assert_int_equal(listed(RDMA_NLDEV_CMD_RES_MR_GET, RDMA_NLDEV_ATTR_RES_MR,
+				RDMA_NLDEV_ATTR_RES_MRN, mrn),
+			 1);
+	assert_int_equal(ask(request_one(RDMA_NLDEV_CMD_RES_MR_GET, RDMA_NLDEV_ATTR_RES_MRN, mrn),
+			     &answers),
+			 0);
+	memcpy(&bytes, value_of(&answers, RDMA_NLDEV_ATTR_RES_MRLEN, &length), sizeof(bytes));
+	assert_int_equal(bytes, sizeof(context));
+	assert_int_equal(listed(RDMA_NLDEV_CMD_RES_CTX_GET, RDMA_NLDEV_ATTR_RES_CTX,
+				RDMA_NLDEV_ATTR_RES_CTXN, softnic_nic_slot()),
+			 1);
+
+	for (i = 0; i < QPS; i++)
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ask(request_one(RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_ATTR_RES_LQPN, qpn),
+			     &answers),
+			 -ENOENT);
+	assert_int_equal(listed(RDMA_NLDEV_CMD_RES_MR_GET, RDMA_NLDEV_ATTR_RES_MR,
+				RDMA_NLDEV_ATTR_RES_MRN, mrn),
+			 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(context), 0);
 }
 
 static void what_is_not_there_is_refused(void **state)
@@ -160,7 +282,9 @@ static void what_is_not_there_is_refused(void **state)
 		{ request(RDMA_NLDEV_CMD_PORT_GET, 0, 1, NLDEV_INDEX_FIRST, 0), -EINVAL },
 		{ request(RDMA_NLDEV_CMD_PORT_GET, 0, 2, NLDEV_INDEX_FIRST, 2), -EINVAL },
 		{ request(RDMA_NLDEV_CMD_NEWLINK, 0, 0, 0, 0), -EOPNOTSUPP },
-		{ request(RDMA_NLDEV_CMD_RES_QP_GET, NLM_F_DUMP, 0, 0, 0), -EOPNOTSUPP },
+		{ request(RDMA_NLDEV_CMD_RES_CQ_GET, NLM_F_DUMP, 0, 0, 0), -EOPNOTSUPP },
+		{ request(RDMA_NLDEV_CMD_RES_QP_GET, 0, 0, 0, 0), -ENODEV },
+		{ request(RDMA_NLDEV_CMD_RES_QP_GET, 0, 1, NLDEV_INDEX_FIRST, 0), -EINVAL },
 		{ request(RDMA_NLDEV_NUM_OPS, NLM_F_DUMP, 0, 0, 0), -EOPNOTSUPP },
 		{ request(1023, NLM_F_DUMP, 0, 0, 0), -EOPNOTSUPP },
 	};
@@ -197,6 +321,7 @@ int main(void)
 		cmocka_unit_test(a_dump_names_each_device),
 		cmocka_unit_test(a_port_is_active),
 		cmocka_unit_test(counters_have_names),
+		cmocka_unit_test(objects_are_listed_while_they_are_there),
 		cmocka_unit_test(what_is_not_there_is_refused),
 		cmocka_unit_test(lengths_that_lie_are_not_believed),
 	};

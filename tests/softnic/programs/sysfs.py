@@ -83,6 +83,11 @@ class Programs(unittest.TestCase):
             while contexts() != 1:
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.1)
+            shown = json.loads(self.run_program("rdma", "-j", "res", "show", "ctx"))
+            self.assertEqual([entry["pid"] for entry in shown], [watcher.pid])
+            for kind in ("qp", "mr"):
+                self.assertEqual(json.loads(self.run_program("rdma", "-j", "res", "show", kind)),
+                                 [])
             watcher.kill()
 
     def test_each_way_to_send_reaches_the_devices(self):
