@@ -304,12 +304,10 @@ static bool is_attached(const struct qp *qp)
 }
 
 /* The order: refuse new users, wait for current users, then free. */
-int ibv_destroy_qp(struct ibv_qp *ibv)
+static int destroy_qp(struct ibv_qp *ibv)
 {
 	struct qp *qp = to_qp(ibv);
 
-	if (strict_is_destroyed(ibv->context, "ibv_destroy_qp()"))
-		return EINVAL;
 	if (is_attached(qp)) {
 		strict_busy("ibv_destroy_qp()", "the queue pair is attached to a group");
 		return EBUSY;
@@ -346,10 +344,20 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	return 0;
 }
 
+int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct qp *qp;
+
+	if (strict_is_destroyed(ibv->context, "ibv_destroy_qp()"))
+		return EINVAL;
+	qp = xrc_close_qp(to_qp(ibv));
+	return qp ? destroy_qp(&qp->ibv) : 0;
+}
+
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init)
 {
-	struct qp *qp = to_qp(ibv);
+	struct qp *qp = xrc_opened(to_qp(ibv));
 
 	(void)attr_mask; /* a hint: more may be returned */
 	if (fault_is_gone())

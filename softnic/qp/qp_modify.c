@@ -14,6 +14,7 @@
 #include "softnic/shm/server.h"
 #include "softnic/strict/strict.h"
 #include "softnic/qp_far/far.h"
+#include "softnic/xrc/xrc.h"
 #include "sq.h"
 
 enum {
@@ -337,9 +338,10 @@ static int without_needless(enum ibv_qp_type type, int mask)
 	return mask;
 }
 
-int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
+int ibv_modify_qp(struct ibv_qp *as, struct ibv_qp_attr *attr, int attr_mask)
 {
-	struct qp *qp = to_qp(ibv);
+	struct qp *qp = xrc_opened(to_qp(as));
+	struct ibv_qp *ibv = &qp->ibv;
 	enum ibv_qp_state from = load_acquire(&qp->state), to = from;
 	int rc;
 
@@ -366,6 +368,6 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 		pthread_mutex_unlock(&nic.lock);
 	}
 	if (!rc)
-		ibv->state = to;
+		as->state = ibv->state = to;
 	return rc;
 }

@@ -72,11 +72,24 @@ static bool prefer_mem(const struct copy_target *t, const struct iovec *here, in
 	       num_there == 1 && here->iov_len <= SMALL_BYTES_MAX;
 }
 
+/* A small copy of one piece, as most are. False: nothing is copied, or not all of it. */
+static bool copy_small(const struct copy_target *t, bool to, struct iovec *here, int num_here,
+		       struct iovec *there, int num_there)
+{
+	const size_t length = here->iov_len;
+
+	return num_here == 1 && num_there == 1 && length && length == there->iov_len &&
+	       prefer_mem(t, here, num_here, num_there) && length <= SMALL_BYTES_MAX &&
+	       copy_mem(t, to, here, there) == (ssize_t)length;
+}
+
 int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num_here,
 	       struct iovec *there, int num_there)
 {
 	ssize_t n;
 
+	if (copy_small(t, to, here, num_here, there, num_there))
+		return 0;
 	advance(&here, &num_here, 0);
 	advance(&there, &num_there, 0);
 	while (num_here && num_there) {

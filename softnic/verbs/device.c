@@ -131,6 +131,7 @@ static void init_context(struct context *c, struct ibv_device *dev)
 	c->verbs.alloc_null_mr = null_mr_alloc;
 	c->verbs.open_xrcd = xrc_open_domain;
 	c->verbs.close_xrcd = xrc_close_domain;
+	c->verbs.open_qp = xrc_open_qp;
 	c->verbs.create_srq_ex = xrc_create_srq;
 	c->verbs.get_srq_num = xrc_srq_number;
 	c->verbs.alloc_td = td_alloc;

@@ -11,6 +11,7 @@
 #include "softnic/control/fault.h"
 #include "softnic/qp/qp.h"
 #include "softnic/rq/srq.h"
+#include "softnic/strict/strict.h"
 #include "softnic/verbs/nic.h"
 #include "xrc.h"
 
@@ -144,4 +145,70 @@ int xrc_srq_number(struct ibv_srq *srq, uint32_t *number)
 		return EOPNOTSUPP;
 	*number = to_srq(srq)->end->ibv.qp_num;
 	return 0;
+}
+
+static bool is_in_domain(const struct qp *qp, const struct xrcd *x)
+{
+	return qp && qp->ibv.qp_type == IBV_QPT_XRC_RECV && !qp->is_closed &&
+	       qp->xrcd->number == x->number;
+}
+
+/* nic.lock is held: the queue pair cannot end. */
+static struct ibv_qp *open_handle(struct ibv_context *context, const struct ibv_qp_open_attr *attr)
+{
+	struct qp *qp = nic_qp(attr->qp_num), *handle;
+
+	if (attr->qp_num >> SOFTNIC_QP_INDEX_BITS != nic.slot)
+		return refuse(EOPNOTSUPP);
+	if (!is_in_domain(qp, to_xrcd(attr->xrcd)))
+		return refuse(EINVAL);
+	handle = calloc(1, sizeof(*handle));
+	if (!handle)
+		return NULL;
+	handle->ibv = qp->ibv;
+	handle->ibv.context = context;
+	handle->ibv.qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context :
+									      NULL;
+	handle->opened = qp;
+	handle->xrcd = to_xrcd(attr->xrcd);
+	qp->handles++;
+	return &handle->ibv;
+}
+
+struct ibv_qp *xrc_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	const uint32_t needed = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+				IBV_QP_OPEN_ATTR_TYPE;
+	struct ibv_qp *handle;
+
+	if (fault_is_gone())
+		return refuse(EIO);
+	if ((attr->comp_mask & ~IBV_QP_OPEN_ATTR_CONTEXT) != needed ||
+	    attr->qp_type != IBV_QPT_XRC_RECV)
+		return refuse(EINVAL);
+	pthread_mutex_lock(&nic.lock);
+	handle = open_handle(context, attr);
+	pthread_mutex_unlock(&nic.lock);
+	if (handle)
+		add_ordered(&to_xrcd(attr->xrcd)->users, 1);
+	return handle;
+}
+
+struct qp *xrc_close_qp(struct qp *handle)
+{
+	struct qp *qp = xrc_opened(handle);
+	bool is_last;
+
+	pthread_mutex_lock(&nic.lock);
+	if (handle == qp)
+		qp->is_closed = qp->handles;
+	else
+		qp->handles--;
+	is_last = !qp->handles && (handle == qp || qp->is_closed);
+	pthread_mutex_unlock(&nic.lock);
+	if (handle != qp) {
+		add_ordered(&handle->xrcd->users, -1);
+		strict_free(handle, &handle->ibv.context);
+	}
+	return is_last ? qp : NULL;
 }

@@ -134,14 +134,6 @@ static void memory_that_is_not_the_programs(void **state)
 	REFUSES_USE(EOPNOTSUPP, ibv_memcpy_from_dm, ibv_alloc_dm(context, &dm));
 }
 
-static void extended_reliable_connections(void **state)
-{
-	struct ibv_qp_open_attr open = { 0 };
-
-	(void)state;
-	REFUSES_OBJECT(EOPNOTSUPP, ibv_open_qp, context, &open);
-}
-
 static void raw_packets_and_flows(void **state)
 {
 	struct ibv_flow_attr flow = { 0 };
@@ -238,6 +230,17 @@ static int error_of_shared_queue(enum ibv_srq_type type)
 	return error_of(ibv_create_srq_ex(context, &init));
 }
 
+static int error_of_open_qp(uint32_t number)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = number,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	return error_of(ibv_open_qp(context, &attr));
+}
+
 static int error_of_modify(int mask)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
@@ -265,6 +268,8 @@ static void parts_of_verbs_that_work(void **state)
 		     error_of(queue_pair(IBV_QPT_RAW_PACKET, 0)));
 	REFUSES_PART(EOPNOTSUPP, ibv_get_srq_num, "SRQs that are not of XRC",
 		     ibv_get_srq_num(srq, &number));
+	REFUSES_PART(EOPNOTSUPP, ibv_open_qp, "a queue pair of another process",
+		     error_of_open_qp(qp->qp_num ^ 1u << 20));
 	REFUSES_PART(EOPNOTSUPP, ibv_create_srq_ex, "SRQs that match tags",
 		     error_of_shared_queue(IBV_SRQT_TM));
 	REFUSES_PART(ENOMEM, ibv_modify_srq, "more than four times the first size",
@@ -292,7 +297,6 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_of_other_processes_are_refused),
 		cmocka_unit_test(memory_that_is_not_the_programs),
-		cmocka_unit_test(extended_reliable_connections),
 		cmocka_unit_test(raw_packets_and_flows),
 		cmocka_unit_test(tags_that_the_device_matches),
 		cmocka_unit_test(operations_of_later_devices),

@@ -506,6 +506,83 @@ static void test_processes_share_a_domain_by_a_file(void **state)
 	fclose(file);
 }
 
+static struct ibv_qp *open_qp(const struct xrc_host *h, uint32_t number, uint32_t mask)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = mask,
+		.qp_num = number,
+		.xrcd = h->xrcd,
+		.qp_context = h->ctx,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	errno = 0;
+	return ibv_open_qp(h->ctx, &attr);
+}
+
+enum { OPEN = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE };
+
+/* The last handle ends the queue pair, whoever has created it. */
+static void test_a_queue_pair_lives_until_its_last_handle_is_closed(void **state)
+{
+	struct two *t = *state;
+	struct xrc_host *a = t->a, *b = t->b;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *first = open_qp(b, b->receiver->qp_num, OPEN);
+	struct ibv_qp *second = open_qp(a, b->receiver->qp_num, OPEN | IBV_QP_OPEN_ATTR_CONTEXT);
+	uint32_t number = b->receiver->qp_num;
+
+	assert_non_null(first);
+	assert_non_null(second);
+	assert_ptr_not_equal(first, b->receiver);
+	assert_int_equal(first->qp_num, number);
+	assert_null(first->qp_context);
+	assert_ptr_equal(second->context, a->ctx);
+	assert_ptr_equal(second->qp_context, a->ctx);
+	assert_int_equal(ibv_destroy_qp(b->receiver), 0);
+	b->receiver = NULL;
+	assert_null(open_qp(b, number, OPEN)); /* closed by its creator */
+	assert_int_equal(ibv_destroy_qp(first), 0);
+	assert_int_equal(ibv_close_xrcd(b->xrcd), EBUSY);
+
+	post_receive(b, b->srq, 1, 0);
+	memcpy(a->buf, "by handle", 8);
+	assert_int_equal(run(a, IBV_WR_SEND, number_of(b->srq), 0, 0), IBV_WC_SUCCESS);
+	assert_int_equal(wait_on(b->cq).qp_num, number);
+	assert_int_equal(ibv_query_qp(second, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+	attr.qp_state = IBV_QPS_ERR;
+	assert_int_equal(ibv_modify_qp(second, &attr, IBV_QP_STATE), 0);
+	assert_int_equal(second->state, IBV_QPS_ERR);
+	assert_int_equal(ibv_query_qp(second, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+	assert_int_equal(ibv_destroy_qp(second), 0);
+}
+
+static void test_only_a_receiving_queue_pair_of_the_domain_is_opened(void **state)
+{
+	struct two *t = *state;
+	struct xrc_host *b = t->b, *other = host_open(-1);
+	const uint32_t number = b->receiver->qp_num, another_process = number ^ 1u << 20;
+	struct ibv_qp *opened;
+
+	assert_null(open_qp(other, number, OPEN));
+	assert_int_equal(errno, EINVAL);
+	assert_null(open_qp(b, t->a->sender->qp_num, OPEN));
+	assert_int_equal(errno, EINVAL);
+	assert_null(open_qp(b, number, OPEN & ~IBV_QP_OPEN_ATTR_TYPE));
+	assert_int_equal(errno, EINVAL);
+	assert_null(open_qp(b, another_process, OPEN));
+	assert_int_equal(errno, EOPNOTSUPP);
+	opened = open_qp(b, number, OPEN);
+	assert_non_null(opened);
+	assert_int_equal(ibv_destroy_qp(opened), 0);
+	post_receive(b, b->srq, 1, 0);
+	assert_int_equal(run(t->a, IBV_WR_SEND, number_of(b->srq), 0, 0), IBV_WC_SUCCESS);
+	host_close(other);
+}
+
 static void test_another_host_is_refused(void **state)
 {
 	struct xrc_host *h = host_open(-1);
@@ -535,6 +612,8 @@ static int tests(void)
 		XRC(test_a_failed_message_leaves_its_receive_to_others),
 		XRC(test_an_srq_tells_when_few_receives_are_left),
 		XRC(test_objects_of_xrc_need_their_domain),
+		XRC(test_a_queue_pair_lives_until_its_last_handle_is_closed),
+		XRC(test_only_a_receiving_queue_pair_of_the_domain_is_opened),
 	};
 	static const struct CMUnitTest far[] = { cmocka_unit_test(test_another_host_is_refused) };
 
