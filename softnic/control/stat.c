@@ -41,7 +41,7 @@ static void visit_pub(const struct query *q, pid_t pid, int fd)
 	size_t size;
 	void *map;
 
-	if (shared_map(fd, sizeof(struct shared_pub), PROT_READ, &map, &size))
+	if (shared_map(fd, SHARED_PUB_BYTES_MIN, PROT_READ, &map, &size))
 		return;
 	q->visit(q->arg, pid, fd, map);
 	munmap(map, size);

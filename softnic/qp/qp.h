@@ -206,9 +206,9 @@ struct qp {
 	struct remote_qp remote; /* of a connected queue pair, near */
 	struct remote_qp **remotes; /* UD, and XRC's SRQs: REMOTE_HASHES lists */
 	struct xrcd *xrcd; /* of a receiving queue pair or an SRQ's end */
-	struct qp *opened; /* ibv_open_qp(): the queue pair that the program calls by @ibv; or NULL */
+	struct qp *opened; /* of a handle by ibv_open_qp(); else NULL */
 	uint32_t handles; /* opened so; nic.lock */
-	bool is_closed; /* its creator has destroyed it, and handles keep it; nic.lock */
+	bool is_closed; /* by the creator; handles keep it; nic.lock */
 	struct remote_qp *to; /* destination of the WR being executed */
 	struct mcast_attachment *groups; /* UD; nic.lock */
 	bool blocks_own; /* its own multicast datagrams do not loop back */

@@ -58,7 +58,7 @@ void peer_put(struct shm_peer *p)
 	if (--p->users)
 		return;
 	if (p->pub)
-		munmap((void *)p->pub, sizeof(*p->pub));
+		munmap((void *)p->pub, p->pub_bytes);
 	if (p->doorbell_page)
 		munmap(p->doorbell_page, sizeof(*p->doorbell_page));
 	peer_map_fini(&p->peer_map);
@@ -132,7 +132,7 @@ static int handle_welcome(struct shm_peer *p, int *fds)
 		return p->slot == nic.slot ? 0 : -EPROTO;
 	if (fds[0] < 0)
 		return -ENFILE;
-	rc = shared_map(fds[0], sizeof(*p->pub), PROT_READ, &map, &size);
+	rc = shared_map(fds[0], SHARED_PUB_BYTES_MIN, PROT_READ, &map, &p->pub_bytes);
 	if (rc)
 		return rc;
 	p->pub = map;

@@ -29,6 +29,7 @@ struct shm_peer {
 	bool is_reachable; /* a way to copy was found; the engine thread sets it last */
 	struct copy_target target;
 	const struct shared_pub *pub;
+	size_t pub_bytes; /* mapped; a peer of an earlier build has fewer */
 	struct shared_doorbells *doorbell_page;
 	struct waker *wakers; /* to the peer's channels; nic.lock */
 	struct peer_map peer_map;

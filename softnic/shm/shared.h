@@ -20,6 +20,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -28,7 +29,7 @@
 #include "softnic/control/stat.h"
 
 enum {
-	SHARED_VERSION = 17,
+	SHARED_VERSION = 16,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_QPS = 1 << SOFTNIC_QP_INDEX_BITS,
@@ -104,9 +105,12 @@ struct shared_pub {
 	uint32_t nr_peers; /* of @peers, in use */
 	struct softnic_peer peers[SOFTNIC_PEERS_MAX];
 	uint32_t files[SHARED_FILES]; /* numbers of the files that peers may map, or 0 */
-	struct shared_qp_entry qps[SHARED_QPS]; /* by index */
 	struct shared_mr mrs[SHARED_MRS]; /* [0] stays unused: key 0 is invalid */
+	/* Only for lists of objects. Segments of earlier programs end before. */
+	struct shared_qp_entry qps[SHARED_QPS]; /* by index */
 };
+
+#define SHARED_PUB_BYTES_MIN offsetof(struct shared_pub, qps)
 
 /**
  * shared_life_begin() - publish that the process lives, until the calling thread ends

@@ -33,7 +33,7 @@ struct ibv_srq *xrc_create_srq(struct ibv_context *context, struct ibv_srq_init_
 int xrc_srq_number(struct ibv_srq *srq, uint32_t *number);
 
 /**
- * xrc_open_qp() - ibv_open_qp(), called through the context: one more handle of a receiving queue pair
+ * xrc_open_qp() - one more handle of a receiving queue pair: ibv_open_qp(), through the context
  *
  * The queue pair ends with its last handle, the creator's included. Events go to the creator.
  *

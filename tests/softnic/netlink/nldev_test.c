@@ -176,38 +176,45 @@ static struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_cq *cq)
 	return qp;
 }
 
-/* Counts the entries with a number, whichever message has them. */
+/* Entries whose number is one of some, in whichever message. */
 struct nldev_count {
 	uint16_t table, entry, type;
-	uint32_t number;
-	unsigned int found;
+	const uint32_t *numbers;
+	unsigned int count, found;
 };
+
+static void count_entry(struct nldev_count *c, const uint8_t *entry, size_t length)
+{
+	size_t size = 0;
+	const void *value = find_in(entry, length, c->type, &size);
+
+	assert_int_equal(size, sizeof(uint32_t));
+	for (unsigned int i = 0; i < c->count; i++)
+		c->found += !memcmp(value, &c->numbers[i], size);
+}
 
 static void count_entries(void *arg, const struct nlmsghdr *message)
 {
 	struct nldev_count *c = arg;
-	size_t length = 0, left;
-	const uint8_t *at, *value;
+	size_t length = 0, left = 0;
+	const uint8_t *at, *entry;
 
 	at = find_in((const uint8_t *)message + NLMSG_HDRLEN, message->nlmsg_len - NLMSG_HDRLEN,
 		     c->table, &left);
 	assert_non_null(at);
 	for (; left; left -= NLA_HDRLEN + NLA_ALIGN(length), at += NLA_HDRLEN + NLA_ALIGN(length)) {
-		const uint8_t *entry = find_in(at, left, c->entry, &length);
-		size_t size;
-
+		entry = find_in(at, left, c->entry, &length);
 		assert_ptr_equal(entry, at + NLA_HDRLEN); /* a table has entries only */
-		value = find_in(entry, length, c->type, &size);
-		assert_non_null(value);
-		c->found += !memcmp(value, &c->number, sizeof(c->number));
+		count_entry(c, entry, length);
 	}
 }
 
 /* Other programs of this user may be listed, too. */
-static unsigned int listed(uint32_t command, uint16_t table, uint16_t type, uint32_t number)
+static unsigned int listed(uint32_t command, uint16_t table, uint16_t type, const uint32_t *numbers,
+			   unsigned int count)
 {
 	struct nldev_request r = request(command, NLM_F_DUMP, 0, 0, 0);
-	struct nldev_count c = { table, table + 1, type, number, 0 };
+	struct nldev_count c = { table, table + 1, type, numbers, count, 0 };
 
 	assert_int_equal(nldev_answer(&r.h, count_entries, &c), 0);
 	return c.found;
@@ -220,21 +227,23 @@ static void objects_are_listed_while_they_are_there(void **state)
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, 0);
 	struct ibv_mr *mr = ibv_reg_mr(pd, &context, sizeof(context), 0);
-	const uint32_t mrn = softnic_nic_slot() << 16 | mr->lkey >> 16;
+	const uint32_t slot = softnic_nic_slot(), mrn = slot << 16 | mr->lkey >> 16;
 	struct nldev_answers answers;
 	struct ibv_qp *qp[QPS];
+	uint32_t qpns[QPS];
 	uint64_t bytes;
 	size_t length, i;
 	uint32_t qpn;
 
 	(void)state;
-	for (i = 0; i < QPS; i++)
+	for (i = 0; i < QPS; i++) {
 		qp[i] = make_qp(pd, cq);
-	for (i = 0; i < QPS; i++)
-		assert_int_equal(listed(RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_ATTR_RES_QP,
-					RDMA_NLDEV_ATTR_RES_LQPN, qp[i]->qp_num),
-				 1);
-	qpn = qp[7]->qp_num;
+		qpns[i] = qp[i]->qp_num;
+	}
+	assert_int_equal(listed(RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_ATTR_RES_QP,
+				RDMA_NLDEV_ATTR_RES_LQPN, qpns, QPS),
+			 QPS);
+	qpn = qpns[7];
 	assert_int_equal(ask(request_one(RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_ATTR_RES_LQPN, qpn),
 			     &answers),
 			 0);
@@ -245,7 +254,7 @@ static void objects_are_listed_while_they_are_there(void **state)
 			 IBV_QPS_INIT);
 
 	assert_int_equal(listed(RDMA_NLDEV_CMD_RES_MR_GET, RDMA_NLDEV_ATTR_RES_MR,
-				RDMA_NLDEV_ATTR_RES_MRN, mrn),
+				RDMA_NLDEV_ATTR_RES_MRN, &mrn, 1),
 			 1);
 	assert_int_equal(ask(request_one(RDMA_NLDEV_CMD_RES_MR_GET, RDMA_NLDEV_ATTR_RES_MRN, mrn),
 			     &answers),
@@ -253,7 +262,7 @@ static void objects_are_listed_while_they_are_there(void **state)
 	memcpy(&bytes, value_of(&answers, RDMA_NLDEV_ATTR_RES_MRLEN, &length), sizeof(bytes));
 	assert_int_equal(bytes, sizeof(context));
 	assert_int_equal(listed(RDMA_NLDEV_CMD_RES_CTX_GET, RDMA_NLDEV_ATTR_RES_CTX,
-				RDMA_NLDEV_ATTR_RES_CTXN, softnic_nic_slot()),
+				RDMA_NLDEV_ATTR_RES_CTXN, &slot, 1),
 			 1);
 
 	for (i = 0; i < QPS; i++)
@@ -263,7 +272,7 @@ static void objects_are_listed_while_they_are_there(void **state)
 			     &answers),
 			 -ENOENT);
 	assert_int_equal(listed(RDMA_NLDEV_CMD_RES_MR_GET, RDMA_NLDEV_ATTR_RES_MR,
-				RDMA_NLDEV_ATTR_RES_MRN, mrn),
+				RDMA_NLDEV_ATTR_RES_MRN, &mrn, 1),
 			 0);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
