@@ -137,7 +137,8 @@ soak:
 	@$(MAKE) --no-print-directory build
 	tests/vm/vm soak $(BUILD) $(MINUTES) || [ $$? -eq 77 ]
 
-# Ten minutes for each network on two busy cores; WIRE='-c loss' for one.
+# Ten minutes for each network on two busy cores; WIRE='-c loss' for one. In pieces of half an hour,
+# until the exit status is 0: WIRE='--minutes 30 --record wire.json'.
 check-wire:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build

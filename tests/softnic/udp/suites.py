@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The suites lib, donor, fs, share, unload and python over softnic's transport between hosts.
 
-suites.py [-c CONDITION] [-w WAY] [-j JOBS] BUILD [TEST ...]
+suites.py [-c CONDITION] [-w WAY] [-j JOBS] [--minutes M] [--record FILE] BUILD [TEST ...]
 
 A test runs in two ways. "near0": both ends in one network namespace, with WEIR_SOFTNIC=near=0, so
 that even two ends in one process talk over UDP. "hosts": the donor on one host of weir lab net, the
@@ -11,6 +11,10 @@ the donor's host is down for five seconds while the test runs, so only "hosts" h
 
 Tests wait more than they compute, so several run at a time, each between hosts of its own. Prints a
 line for each test, the output of those that fail, and a table at the end.
+
+The whole takes hours on few CPUs. With --minutes no test begins later. With --record results go to
+a file, and the next call with that file leaves out all tests that have passed: call it again until
+nothing is left. The exit status is 2 as long as tests have not run.
 """
 import argparse
 import collections
@@ -207,6 +211,7 @@ class Case:
             status, output = run(self, lab, build, folder)
         self.seconds = time.monotonic() - begin
         self.result = {0: "pass", SKIPPED: "skip", "timeout": "TIMEOUT"}.get(status, "FAIL")
+        RECORD.add(self)
         line = (f"{self.result:7} {self.seconds:6.1f} s  {self.condition:10} {self.way:6} "
                 f"{self.name}")
         if self.result in ("pass", "skip"):
@@ -215,9 +220,40 @@ class Case:
             print(line, output[-OUTPUT_MAX:], sep="\n" if output else "", flush=True)
 
 
-def work(cases, lab, build):
-    """Execute @cases until there are none."""
-    while cases:
+class Record:
+    """The results of earlier calls and of this one, a line of JSON each."""
+
+    def __init__(self):
+        self.path, self.passed = None, {}
+
+    def open(self, path):
+        self.path = path
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                for line in map(json.loads, file):
+                    if line["result"] in ("pass", "skip"):
+                        self.passed[line["name"], line["way"], line["condition"]] = line["result"]
+
+    def recall(self, case):
+        """Has @case passed before? Then it has the result."""
+        result = self.passed.get((case.name, case.way, case.condition))
+        case.result = result or case.result
+        return bool(result)
+
+    def add(self, case):
+        if self.path:
+            with PRINTING, open(self.path, "a", encoding="utf-8") as file:
+                print(json.dumps({"name": case.name, "way": case.way, "condition": case.condition,
+                                  "result": case.result, "seconds": round(case.seconds, 1)}),
+                      file=file)
+
+
+RECORD = Record()
+
+
+def work(cases, lab, build, until):
+    """Execute @cases until there are none, or the time has come."""
+    while cases and time.monotonic() < until:
         try:
             case = cases.popleft()
         except IndexError:
@@ -242,6 +278,8 @@ def main():
     parser.add_argument("-c", "--condition", choices=CONDITIONS, action="append")
     parser.add_argument("-w", "--way", choices=("near0", "hosts"), action="append")
     parser.add_argument("-j", "--jobs", type=int, default=3 * os.cpu_count())
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--record", metavar="FILE")
     parser.add_argument("tests", nargs="*")
     options = parser.parse_intermixed_args()
     # A shell that starts this program in the background may have it ignore interrupts.
@@ -250,23 +288,27 @@ def main():
     cases = [Case(test, way, condition) for condition in options.condition or CONDITIONS
              for test in tests_of(build) for way in options.way or ("near0", "hosts")]
     cases = [case for case in cases if case.runs(options)]
-    alone = collections.deque(case for case in cases if not case.test["is_parallel"])
+    until = begin + 60 * options.minutes
+    if options.record:
+        RECORD.open(options.record)
+    left = [case for case in cases if not RECORD.recall(case)]
+    alone = collections.deque(case for case in left if not case.test["is_parallel"])
     # Tests with long limits begin first, so that none is left alone at the end.
     order = list(CONDITIONS)
     together = collections.deque(sorted(
-        (case for case in cases if case.test["is_parallel"]),
+        (case for case in left if case.test["is_parallel"]),
         key=lambda case: (order.index(case.condition), -case.test["timeout"])))
     labs, threads = [], []
     with tempfile.TemporaryDirectory() as folder:
         try:
-            for number in range(max(1, min(options.jobs, len(cases)))):
+            for number in range(max(1, min(options.jobs, len(left)))):
                 labs.append(Lab(os.path.join(build, "weir"), folder, number))
             for lab in labs:
-                threads.append(threading.Thread(target=work, args=(together, lab, build)))
+                threads.append(threading.Thread(target=work, args=(together, lab, build, until)))
                 threads[-1].start()
             for thread in threads:
                 thread.join()
-            work(alone, labs[0], build)
+            work(alone, labs[0], build, until)
         finally:
             together.clear()
             end_processes(RUN)
@@ -277,7 +319,8 @@ def main():
     print_table(cases)
     counts = collections.Counter(case.result for case in cases)
     print(f"\n{dict(counts)} in {time.monotonic() - begin:.0f} s")
-    sys.exit(any(case.result not in ("pass", "skip") for case in cases))
+    failed = any(case.result not in ("pass", "skip", "not run") for case in cases)
+    sys.exit(1 if failed else 2 if counts["not run"] else 0)
 
 
 if __name__ == "__main__":
