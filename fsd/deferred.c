@@ -20,6 +20,13 @@ struct fsd_deferred {
 	uint8_t message[];
 };
 
+static void set_deadline(struct fsd_deferred *p)
+{
+	struct fsd_host *host = &p->client->fsd->host;
+
+	p->deadline_ns = host->clock_ns(host->arg) + LIMBO_TIMEOUT_NS;
+}
+
 void fsd_deferred_add(struct fsd_client *client, void *call, const void *message, size_t length)
 {
 	struct fsd *fsd = client->fsd;
@@ -33,7 +40,7 @@ void fsd_deferred_add(struct fsd_client *client, void *call, const void *message
 	}
 	p->client = client;
 	p->call = call;
-	p->deadline_ns = fsd->host.clock_ns(fsd->host.arg) + LIMBO_TIMEOUT_NS;
+	set_deadline(p);
 	p->length = length;
 	memcpy(p->message, message, length);
 	fsd->nr_deferred++;
@@ -64,6 +71,10 @@ void fsd_deferred_retry(struct fsd *fsd)
 
 	for (p = TAILQ_FIRST(&fsd->deferred); p && !fsd_snapshot_freezes(fsd); p = next) {
 		next = TAILQ_NEXT(p, entry);
+		if (fsd_request_must_wait(p->client, p->message, p->length)) {
+			set_deadline(p); /* the wait for memory has not begun */
+			continue;
+		}
 		if (fsd_request_try(p->client, p->call, p->message, p->length) != -EINPROGRESS) {
 			deferred_end(p);
 		} else if (is_hopeless(fsd, p)) {
@@ -78,7 +89,7 @@ void fsd_deferred_thaw(struct fsd *fsd)
 	struct fsd_deferred *p;
 
 	TAILQ_FOREACH(p, &fsd->deferred, entry)
-		p->deadline_ns = fsd->host.clock_ns(fsd->host.arg) + LIMBO_TIMEOUT_NS;
+		set_deadline(p);
 	fsd_deferred_retry(fsd);
 }
 

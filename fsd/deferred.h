@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Deferred requests: requests for more memory than can be zeroed at once, or for memory that is in
- * limbo and about to come back; and changes while a directory is copied. The server retries them
- * until they succeed or fail.
+ * limbo and about to come back; changes while a directory is copied; and requests that wait until
+ * another client shares. The server retries them until they succeed or fail.
  */
 #ifndef WEIR_FSD_DEFERRED_H
 #define WEIR_FSD_DEFERRED_H

@@ -84,13 +84,16 @@ struct fsd_client {
 	void *peer;
 	uint64_t id;
 	enum fsd_client_state state;
-	bool caches; /* may cache names: the client was told that it is alone */
-	bool asked_to_share; /* FS_SHARE was sent, FS_SHARED has not arrived */
+	bool has_leases; /* knows FS_REPLY_LEASED */
+	bool caches; /* may cache names: the client was told that it is alone, or has the lease */
+	bool asked_to_share; /* FS_SHARE is due or was sent, FS_SHARED has not arrived */
+	bool is_told; /* FS_SHARE was sent */
+	uint64_t share_deadline_ns; /* if asked to share: when the right to cache ends */
+	uint64_t active_ns; /* of its last request that another's lease is in the way of */
 	uint64_t batch; /* number of the last FS_BATCH, ... */
 	bool batch_is_cut; /* ... of which changes were skipped */
 	uint64_t first_number, end_number; /* of FS_RESERVE, not used yet */
 	void *mount_call; /* in FSD_MOUNTING */
-	uint64_t mount_deadline_ns;
 	uint64_t recall_ns; /* when to repeat recalls that could not be sent; 0: all were */
 	struct fsd_handle_list handles;
 	struct fsd_wait_list waits;

@@ -72,7 +72,7 @@ static int do_mount(struct fsd_request *r)
 		return -EPROTO;
 	if (r->fixed.mount.version < FS_VERSION_OLDEST || r->fixed.mount.version > FS_VERSION)
 		return -EPROTONOSUPPORT;
-	rc = fsd_client_mount(r->client, r->call);
+	rc = fsd_client_mount(r->client, r->call, r->fixed.head.flags & FS_MOUNT_LEASES);
 	r->later = !rc;
 	return rc;
 }
@@ -531,7 +531,7 @@ static int do_snapshot(struct fsd_request *r)
 		return -EPROTO;
 	if (fsd_moves_data(r->fsd))
 		return -EOPNOTSUPP;
-	if (fsd_client_reply(r->client, 0).shared)
+	if (fsd_client_reply(r->client, 0).shared != FS_REPLY_ALONE)
 		return -EBUSY;
 	parent = find_dir(r->fsd, wanted->parent, &rc);
 	if (!rc)
@@ -542,8 +542,8 @@ static int do_snapshot(struct fsd_request *r)
 }
 
 static const struct fsd_op ops[] = {
-	[FS_MOUNT] = { do_mount, sizeof(struct wire_fs_mount), FSD_OP_FIRST },
-	[FS_VOLUME] = { do_volume, sizeof(struct wire_fs_volume), FSD_OP_LOOKS },
+	[FS_MOUNT] = { do_mount, sizeof(struct wire_fs_mount), FSD_OP_FIRST | FSD_OP_APART },
+	[FS_VOLUME] = { do_volume, sizeof(struct wire_fs_volume), FSD_OP_LOOKS | FSD_OP_APART },
 	[FS_LOOKUP] = { do_lookup, sizeof(struct wire_fs_head),
 			FSD_OP_DIR | FSD_OP_NAME | FSD_OP_LOOKS },
 	[FS_GETATTR] = { do_getattr, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_LOOKS },
@@ -567,7 +567,7 @@ static const struct fsd_op ops[] = {
 	[FS_COMMIT] = { do_commit, sizeof(struct wire_fs_setattr),
 		       FSD_OP_FILE | FSD_OP_BATCH },
 	[FS_FALLOCATE] = { do_fallocate, sizeof(struct wire_fs_fallocate), FSD_OP_FILE },
-	[FS_STATFS] = { do_statfs, sizeof(struct wire_fs_head), FSD_OP_LOOKS },
+	[FS_STATFS] = { do_statfs, sizeof(struct wire_fs_head), FSD_OP_LOOKS | FSD_OP_APART },
 	[FS_SETXATTR] = { do_setxattr, sizeof(struct wire_fs_xattr), FSD_OP_INODE | FSD_OP_XATTR },
 	[FS_GETXATTR] = { do_getxattr, sizeof(struct wire_fs_head),
 			  FSD_OP_INODE | FSD_OP_XATTR | FSD_OP_LOOKS },
@@ -576,9 +576,9 @@ static const struct fsd_op ops[] = {
 			     FSD_OP_INODE | FSD_OP_XATTR },
 	[FS_GETLK] = { do_getlk, sizeof(struct wire_fs_lock), FSD_OP_INODE | FSD_OP_LOOKS },
 	[FS_SETLK] = { do_setlk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
-	[FS_CANCELLK] = { do_cancellk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
-	[FS_RETURN] = { do_return, sizeof(struct wire_fs_recall), FSD_OP_INODE },
-	[FS_SHARED] = { do_shared, sizeof(struct wire_fs_head), 0 },
+	[FS_CANCELLK] = { do_cancellk, sizeof(struct wire_fs_lock), FSD_OP_INODE | FSD_OP_APART },
+	[FS_RETURN] = { do_return, sizeof(struct wire_fs_recall), FSD_OP_INODE | FSD_OP_APART },
+	[FS_SHARED] = { do_shared, sizeof(struct wire_fs_head), FSD_OP_APART },
 	[FS_READ] = { do_read, sizeof(struct wire_fs_transfer),
 		      FSD_OP_FILE | FSD_OP_LOOKS | FSD_OP_POOL },
 	[FS_WRITE] = { do_write, sizeof(struct wire_fs_transfer), FSD_OP_FILE | FSD_OP_POOL },

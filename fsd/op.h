@@ -31,6 +31,7 @@ enum {
 	FSD_OP_POOL = 128, /* only if the host moves the bytes */
 	FSD_OP_BATCH = 256, /* also in an FS_BATCH */
 	FSD_OP_LEASE = FSD_OP_BATCH | 512, /* there only for a client that may cache names */
+	FSD_OP_APART = 1024, /* concerns nothing that another client may have a lease of */
 };
 
 /**

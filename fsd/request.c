@@ -98,6 +98,19 @@ int fsd_request_handle(struct fsd_request *r, const void *message, size_t length
 	return rc ? rc : op->handle(r);
 }
 
+/* Those of an unknown message: it concerns nothing. */
+static unsigned int flags_of(const void *message, size_t length)
+{
+	struct wire_fs_head head;
+	const struct fsd_op *op;
+
+	if (length < sizeof(head))
+		return FSD_OP_LOOKS | FSD_OP_APART;
+	memcpy(&head, message, sizeof(head));
+	op = fsd_op(head.op);
+	return op ? op->flags : FSD_OP_LOOKS | FSD_OP_APART;
+}
+
 int fsd_request_try(struct fsd_client *client, void *call, const void *message, size_t length)
 {
 	struct fsd *fsd = client->fsd;
@@ -111,6 +124,7 @@ int fsd_request_try(struct fsd_client *client, void *call, const void *message, 
 	int status;
 
 	fsd->call = call;
+	fsd_client_note_request(client, flags_of(message, length));
 	status = fsd_request_handle(&r, message, length);
 
 	if (r.later || !call || status == -EINPROGRESS)
@@ -127,14 +141,7 @@ int fsd_request_try(struct fsd_client *client, void *call, const void *message, 
 
 bool fsd_may_change(const void *message, size_t length)
 {
-	struct wire_fs_head head;
-	const struct fsd_op *op;
-
-	if (length < sizeof(head))
-		return false;
-	memcpy(&head, message, sizeof(head));
-	op = fsd_op(head.op);
-	return op && !(op->flags & FSD_OP_LOOKS);
+	return !(flags_of(message, length) & FSD_OP_LOOKS);
 }
 
 /*
@@ -151,11 +158,17 @@ static bool is_frozen(const struct fsd *fsd, const void *message, size_t length)
 	return head.op != FS_RETURN && head.op != FS_SHARED && head.op != FS_CANCELLK;
 }
 
+bool fsd_request_must_wait(struct fsd_client *client, const void *message, size_t length)
+{
+	return fsd_client_must_wait(client, flags_of(message, length));
+}
+
 void fsd_request(struct fsd_client *client, void *call, const void *message, size_t length)
 {
 	if (fsd_moves_data(client->fsd)) /* nothing needs to be zeroed */
 		fsd_space_clean(&client->fsd->space, UINT64_MAX);
-	if (is_frozen(client->fsd, message, length) ||
+	if (fsd_request_must_wait(client, message, length) ||
+	    is_frozen(client->fsd, message, length) ||
 	    (fsd_request_try(client, call, message, length) == -EINPROGRESS && call))
 		fsd_deferred_add(client, call, message, length);
 }

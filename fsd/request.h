@@ -7,6 +7,9 @@
 /* Handles and answers a message. Returns -EINPROGRESS if the message must be retried. */
 int fsd_request_try(struct fsd_client *client, void *call, const void *message, size_t length);
 
+/* Whether a message must wait until another client shares, which is then asked to. */
+bool fsd_request_must_wait(struct fsd_client *client, const void *message, size_t length);
+
 /*
  * Decodes, checks and runs a message. @r: without the message's own fields. Return: the status, or
  * -EINPROGRESS.

@@ -33,9 +33,17 @@
  *
  * Caching: a client that is alone in mounting may cache names and attributes for FS_ALONE_MS.
  * Before the donor answers a second FS_MOUNT, it sends FS_SHARE to the first client. The first
- * client answers FS_SHARED once the kernel's cached entries have expired. From then on no client
- * caches them: close-to-open. FS_ALONE_MS count from the request, so a client that does not answer
- * has nothing cached either, and the donor waits no longer than three times as long.
+ * client answers FS_SHARED once the kernel's cached entries have expired. From then on clients
+ * without a lease cache nothing: close-to-open. FS_ALONE_MS count from the request, so a client
+ * that does not answer has nothing cached either, and the donor waits no longer than three times
+ * as long.
+ *
+ * Leases: among several clients, one may have the lease of all names and attributes, with the same
+ * rights as a client that is alone (FS_REPLY_LEASED). The donor gives the lease to a client that
+ * asks for anything, if the others have no file open and have asked for nothing for FS_QUIET_MS.
+ * Before the donor handles the next request of another client, it recalls the lease by FS_SHARE,
+ * and the request waits for FS_SHARED, as a mount does. Requests that concern no name, attribute or
+ * byte do not wait. Only clients that mount with FS_MOUNT_LEASES have leases.
  *
  * Batches: a client with the right to cache names may complete changes by itself, and send the
  * changes later, in order, many to an FS_BATCH. FS_RESERVE hands out inodes for new names: open
@@ -71,6 +79,7 @@
 #define FS_EXTENTS_MAX 256 /* in one reply */
 #define FS_CHUNKS_MAX 128 /* in one reply */
 #define FS_ALONE_MS 1000
+#define FS_QUIET_MS 1000
 #define FS_FIRST_BYTES 16384 /* allocated ahead for the first writer of an empty file */
 
 enum wire_fs_op {
@@ -136,23 +145,30 @@ enum wire_fs_op {
 
 	/* From the donor, unasked, one-way. */
 	FS_RECALL = 64, /* wire_fs_recall: return the file's map */
-	FS_SHARE, /* wire_fs_head alone: another client mounts */
+	FS_SHARE, /* wire_fs_head alone: another client mounts, or needs what this one may cache */
 };
 
 /* Begins each message of a client, and each unasked message of the donor. */
 struct wire_fs_head {
 	uint16_t op;
-	uint16_t flags; /* 0 */
+	uint16_t flags; /* of FS_MOUNT: FS_MOUNT_*; else 0 */
 	uint32_t uid, gid; /* of the requesting user, who owns files created */
 	uint32_t name_length; /* of the first string, which follows the fixed part */
 	uint64_t ino;
 };
 static_assert(sizeof(struct wire_fs_head) == 24, "wire_fs_head");
 
+/* What a client may cache. Clients without leases take any value but 0 for FS_REPLY_SHARED. */
+enum wire_fs_sharing {
+	FS_REPLY_ALONE, /* names and attributes: no other client has mounted */
+	FS_REPLY_SHARED, /* nothing */
+	FS_REPLY_LEASED, /* names and attributes, ready for a recall at any time */
+};
+
 /* Begins each reply; the rest follows only if @status is 0. */
 struct wire_fs_reply {
 	int32_t status; /* 0 or a negative errno of Linux */
-	uint32_t shared; /* 1: other clients have mounted too, cache nothing */
+	uint32_t shared; /* enum wire_fs_sharing */
 };
 static_assert(sizeof(struct wire_fs_reply) == 8, "wire_fs_reply");
 
@@ -177,6 +193,8 @@ struct wire_fs_attr {
 static_assert(sizeof(struct wire_fs_attr) == 104, "wire_fs_attr");
 
 #define FS_ATTR_PLAIN 1u /* no extended attributes: no need to ask */
+
+#define FS_MOUNT_LEASES 1u /* the client knows FS_REPLY_LEASED */
 
 struct wire_fs_mount {
 	struct wire_fs_head head;

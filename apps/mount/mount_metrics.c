@@ -18,7 +18,7 @@ static const struct metric of_mount[] = {
 	MOUNT("inodes", "inodes that the kernel knows", inodes),
 	MOUNT("threads", "threads that receive the kernel's requests", threads),
 	MOUNT("waiting_threads", "threads that wait for the donor beyond the timeout", waiting),
-	MOUNT("shared", "1 if other clients have mounted the file system, too, else 0", shared),
+	MOUNT("shared", "0 if this client is alone or has the lease, else 1", shared),
 	{ NULL },
 };
 

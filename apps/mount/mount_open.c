@@ -135,6 +135,8 @@ static int join_donor(struct mount *m)
 
 	mount->magic = FS_MAGIC;
 	mount->version = FS_VERSION;
+	/* Another client beside sealed files damages files, however quiet. */
+	mount->head.flags = m->options->seal_path ? 0 : FS_MOUNT_LEASES;
 	rc = call(m, &q, &reply, sizeof(mounted) - sizeof(struct wire_fs_reply));
 	if (rc == -EPROTONOSUPPORT)
 		return failure(cmd,

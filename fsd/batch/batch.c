@@ -74,7 +74,7 @@ int fsd_batch_reserve(struct fsd_request *r)
 		return -EOPNOTSUPP;
 	if (wanted->files > FS_RESERVE_FILES_MAX || wanted->numbers > FS_RESERVE_NUMBERS_MAX)
 		return -EINVAL;
-	if (fsd_client_reply(r->client, 0).shared || !has_room(r->fsd))
+	if (fsd_client_reply(r->client, 0).shared == FS_REPLY_SHARED || !has_room(r->fsd))
 		return -EAGAIN;
 	if (wanted->numbers) {
 		reserved.first = r->client->first_number = r->fsd->next_ino;

@@ -49,6 +49,7 @@ static void answer_call(void *arg, void *call, const void *reply, size_t length)
 	memcpy(&head, reply, sizeof(head));
 	answer->times++;
 	answer->status = head.status;
+	answer->sharing = head.shared;
 	answer->shared = head.shared;
 	answer->length = length;
 	memcpy(answer->bytes, reply, length);
@@ -102,14 +103,24 @@ void peer_join_only(struct fsd_peer *peer, struct host *host)
 	assert(!fsd_join(host->fsd, peer, &peer->client));
 }
 
-void peer_join(struct fsd_peer *peer, struct host *host)
+static void join(struct fsd_peer *peer, struct host *host, uint16_t flags)
 {
-	struct wire_fs_mount mount = { .head.op = FS_MOUNT,
+	struct wire_fs_mount mount = { .head = { .op = FS_MOUNT, .flags = flags },
 				       .magic = FS_MAGIC,
 				       .version = FS_VERSION };
 
 	peer_join_only(peer, host);
 	ask(peer, &mount, sizeof(mount), NULL, NULL, 0);
+}
+
+void peer_join(struct fsd_peer *peer, struct host *host)
+{
+	join(peer, host, 0);
+}
+
+void peer_join_for_leases(struct fsd_peer *peer, struct host *host)
+{
+	join(peer, host, FS_MOUNT_LEASES);
 }
 
 void peer_leave(struct fsd_peer *peer)

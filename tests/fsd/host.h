@@ -18,6 +18,7 @@ struct fsd_answer {
 	unsigned int times; /* number of replies */
 	int status;
 	bool shared;
+	enum wire_fs_sharing sharing;
 	size_t length; /* of the whole reply */
 	uint8_t bytes[FSD_MESSAGE_MAX];
 };
@@ -49,6 +50,7 @@ void host_fini(struct host *host);
 void *host_memory(struct host *host, uint64_t volume);
 
 void peer_join(struct fsd_peer *peer, struct host *host); /* and mounts */
+void peer_join_for_leases(struct fsd_peer *peer, struct host *host); /* and may have leases */
 void peer_join_only(struct fsd_peer *peer, struct host *host);
 void peer_leave(struct fsd_peer *peer);
 

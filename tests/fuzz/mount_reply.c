@@ -178,10 +178,10 @@ int link_call_wait(struct link *link, const void *message, size_t length, void *
 	abort();
 }
 
-void sharing_note_reply(struct sharing *share, struct sharing_request request, bool shared)
+void sharing_note_reply(struct sharing *share, struct sharing_request request, uint32_t shared)
 {
 	(void)request;
-	atomic_store(&share->shared, shared);
+	atomic_store(&share->shared, !sharing_allows(shared));
 }
 
 void sharing_forget(struct sharing *share)

@@ -139,7 +139,7 @@ static int call_now(struct mount *m, struct donor_message *q, struct donor_reply
 	q->is_in_doubt = call_is_in_doubt(rc);
 	if (!rc && reply->length >= sizeof(reply->head)) {
 		sharing_note_reply(&m->share, request, reply->head.shared);
-		if (!reply->head.shared && request.phase % 2 == 0)
+		if (sharing_allows(reply->head.shared) && request.phase % 2 == 0)
 			q->phase = request.phase;
 	}
 	status = call_status(rc, reply->bytes, reply->length, body_min);

@@ -236,7 +236,7 @@ static void end_change(const struct change *change, int status, const void *repl
  * change of names, or the number of changes.
  */
 static unsigned int end_flight(struct change *flight, int status, const char *results,
-			       size_t length, bool shared)
+			       size_t length, uint32_t shared)
 {
 	unsigned int place = 0, failed = UINT32_MAX;
 

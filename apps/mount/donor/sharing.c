@@ -10,9 +10,13 @@
 #include "apps/mount/sealed/sealed.h"
 #include "lib/base/clock.h"
 
-/* Allows for delays of a thread between a reply "alone" and its own reply to the kernel. */
+/* Allows for delays of threads between a use of the right to cache and the kernel's use. */
 #define MARGIN_MS 200
-#define EXPIRY_MS (FS_ALONE_MS + MARGIN_MS)
+/*
+ * How long the kernel may cache under a lease. Other clients wait as long for a recall. The mount's
+ * knowledge answers the kernel's next question without a message.
+ */
+#define LEASED_MS 50
 #define NS_PER_MS 1000000ull
 #define LOOK_AGAIN_MS 5
 
@@ -32,16 +36,17 @@ struct sharing_request sharing_note_request(const struct sharing *share)
 	return (struct sharing_request){ atomic_load(&share->phase), weir_now_ns() };
 }
 
-void sharing_note_reply(struct sharing *share, struct sharing_request request, bool shared)
+void sharing_note_reply(struct sharing *share, struct sharing_request request, uint32_t shared)
 {
 	const unsigned int phase = request.phase;
 
-	if (shared) {
+	if (!sharing_allows(shared)) {
 		atomic_store(&share->shared, true);
 		return;
 	}
 	if (phase % 2 || phase != atomic_load(&share->phase))
 		return;
+	atomic_store(&share->is_leased, shared == FS_REPLY_LEASED);
 	atomic_store(&share->alone_ns, request.sent_ns + FS_ALONE_MS * NS_PER_MS);
 	atomic_store(&share->shared, false);
 	/*
@@ -52,28 +57,44 @@ void sharing_note_reply(struct sharing *share, struct sharing_request request, b
 		atomic_store(&share->shared, true);
 }
 
-void sharing_warned(struct mount *m)
+/* @ns: at least 1: an expiry of 0 would stop the timer */
+static void answer_in(const struct sharing *share, uint64_t ns)
 {
 	const struct itimerspec expiry = {
 		.it_value = {
-			.tv_sec = EXPIRY_MS / 1000,
-			.tv_nsec = EXPIRY_MS % 1000 * 1000000L,
+			.tv_sec = (time_t)(ns / (1000 * NS_PER_MS)),
+			.tv_nsec = (long)(ns % (1000 * NS_PER_MS)),
 		},
 	};
+
+	timerfd_settime(share->fd, 0, &expiry, NULL);
+}
+
+void sharing_warned(struct mount *m)
+{
 	const bool begins = atomic_fetch_or(&m->share.phase, 1) % 2 == 0;
+	const uint64_t now_ns = weir_now_ns();
+	uint64_t cached_ns;
 
 	atomic_store(&m->share.shared, true);
 	/* A repeated FS_SHARE concerns the same clients and gets a single answer. */
-	if (begins)
-		timerfd_settime(m->share.fd, 0, &expiry, NULL);
+	if (!begins)
+		return;
+	/* A thread sees the new phase, and lets the kernel cache nothing; or is seen here. */
+	cached_ns = atomic_load(&m->share.cached_ns);
+	answer_in(&m->share, cached_ns > now_ns ? cached_ns - now_ns : 1);
 }
 
-/* The log of changes is not empty yet. */
-static void look_again(const struct sharing *share)
+/* Another client waits for the answer: after a failure, begins another phase. */
+static void answered(void *arg, int status, const void *reply, size_t length)
 {
-	const struct itimerspec soon = { .it_value.tv_nsec = LOOK_AGAIN_MS * 1000000L };
+	struct mount *m = arg;
 
-	timerfd_settime(share->fd, 0, &soon, NULL);
+	(void)reply;
+	(void)length;
+	if (status && !atomic_load(&m->is_down))
+		sharing_warned(m);
+	mount_end(m);
 }
 
 void sharing_answer(struct mount *m)
@@ -84,11 +105,12 @@ void sharing_answer(struct mount *m)
 	if (read(m->share.fd, &count, sizeof(count)) != sizeof(count))
 		return; /* not expired yet */
 	sealed_warned(m);
+	names_wait(&m->names); /* for changes begun in the phase before */
 	inodes_commit_ahead(m); /* the other client must see all changes, ... */
 	(void)reserve_give_back(m, true);
 	if (!change_log_is_empty(m)) { /* ... also waiting ones */
 		change_log_run(m);
-		look_again(&m->share);
+		answer_in(&m->share, LOOK_AGAIN_MS * NS_PER_MS);
 		return;
 	}
 	/*
@@ -96,12 +118,9 @@ void sharing_answer(struct mount *m)
 	 * answer.
 	 */
 	atomic_fetch_add(&m->share.phase, 1);
-	/*
-	 * The other client waits for the answer. If memory is short, begin another phase and try
-	 * again.
-	 */
-	if (call_without_reply(m, &shared, sizeof(shared)))
-		sharing_warned(m);
+	mount_begin(m);
+	if (call_later(m, &shared, sizeof(shared), 0, answered, m))
+		answered(m, -EIO, NULL, 0);
 }
 
 static double seconds_alone(const struct sharing *share)
@@ -117,7 +136,7 @@ bool sharing_is_alone(const struct sharing *share)
 }
 
 /* Reads the phase last: one that has ended meanwhile has been followed by others' changes. */
-double sharing_cache_seconds(const struct sharing *share, unsigned int phase)
+static double seconds_known(const struct sharing *share, unsigned int phase)
 {
 	const double seconds = seconds_alone(share);
 
@@ -126,7 +145,31 @@ double sharing_cache_seconds(const struct sharing *share, unsigned int phase)
 
 bool sharing_knows(const struct sharing *share, unsigned int phase)
 {
-	return sharing_cache_seconds(share, phase) > 0;
+	return seconds_known(share, phase) > 0;
+}
+
+/* Notes until when the kernel may cache at the latest. */
+static void note_cached(struct sharing *share, double seconds)
+{
+	const uint64_t until_ns = weir_now_ns() + (uint64_t)(seconds * 1e9) + MARGIN_MS * NS_PER_MS;
+	unsigned long long cached_ns = atomic_load(&share->cached_ns);
+
+	while (cached_ns < until_ns &&
+	       !atomic_compare_exchange_weak(&share->cached_ns, &cached_ns, until_ns))
+		;
+}
+
+/* Notes the use of the right first, and then checks the right again. */
+double sharing_cache_seconds(struct sharing *share, unsigned int phase)
+{
+	double seconds = seconds_known(share, phase);
+
+	if (seconds > LEASED_MS / 1e3 && atomic_load(&share->is_leased))
+		seconds = LEASED_MS / 1e3;
+	if (seconds <= 0)
+		return 0;
+	note_cached(share, seconds);
+	return sharing_knows(share, phase) ? seconds : 0.0;
 }
 
 void sharing_forget(struct sharing *share)

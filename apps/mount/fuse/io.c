@@ -35,7 +35,8 @@ static bool is_hole(const struct io *io, uint64_t at, uint64_t *length)
 			*length = io->hole_end - at;
 		return true;
 	}
-	return !atomic_load(&io->mount->share.shared) && map_is_known(&io->inode->map, at, length);
+	return sharing_knows(&io->mount->share, io->inode->holes_phase) &&
+	       map_is_known(&io->inode->map, at, length);
 }
 
 /* Finds the next piece from io->done on. Inode's lock held. */
@@ -73,6 +74,20 @@ static uint64_t move_append(struct io *io)
 	return io->offset + io->length;
 }
 
+/* Forgets holes that other clients may have filled since. Inode's lock held. */
+static void doubt_holes(struct io *io)
+{
+	const struct sharing *share = &io->mount->share;
+	struct inode *inode = io->inode;
+
+	if (sharing_knows(share, inode->holes_phase))
+		return;
+	map_doubt_holes(&inode->map);
+	inode->holes_phase = atomic_load(&share->phase);
+	if (!sharing_knows(share, inode->holes_phase))
+		inode->holes_phase = SHARING_NO_PHASE;
+}
+
 /* Determines the length, inside the gate. Inode's lock held. */
 static enum io_step begin_io(struct io *io)
 {
@@ -82,6 +97,7 @@ static enum io_step begin_io(struct io *io)
 	if (inode->map_unused && !sharing_is_alone(&io->mount->share))
 		map_forget(&inode->map);
 	inode->map_unused = false;
+	doubt_holes(io);
 	if (io->write) {
 		if (io->append && io->offset > inode->size)
 			end = move_append(io);
@@ -90,7 +106,7 @@ static enum io_step begin_io(struct io *io)
 		inode->next_offset = end;
 	} else if (end > inode->size) {
 		/* Other clients may have extended the file: ask the donor. */
-		if (io->direct && !io->rpcs && atomic_load(&io->mount->share.shared))
+		if (io->direct && !io->rpcs && !sharing_knows(&io->mount->share, inode->known))
 			return STEP_ASK;
 		io->length = io->offset < inode->size ? inode->size - io->offset : 0;
 	}

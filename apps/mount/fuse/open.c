@@ -44,6 +44,9 @@ static void learn_first_map(struct inode *inode, const void *map, size_t length,
 		return;
 	pthread_mutex_lock(&inode->lock);
 	inode->map_unused |= !inode->map.nr;
+	if (inode->holes_phase != phase)
+		map_doubt_holes(&inode->map);
+	inode->holes_phase = phase;
 	if (!inode_learn_map(inode, map, length, 0, &learned))
 		inode->first_blocks = !inode->size && learned.extents;
 	pthread_mutex_unlock(&inode->lock);

@@ -14,21 +14,20 @@
 #define TRUSTED "trusted."
 
 /*
- * Another client may add a file's first attribute at any time. While sharing, the local knowledge
- * is used only for capabilities, which the kernel reads before a write in order to clear them.
+ * Another client may add a file's first attribute at any time. Knowledge that may be old serves
+ * only for capabilities, which the kernel reads before a write in order to clear capabilities.
  */
 static bool has_none(struct mount *m, fuse_ino_t ino, bool before_write)
 {
 	struct inode *inode;
 	bool none;
 
-	if (atomic_load(&m->share.shared) && !before_write)
-		return false;
 	inode = inode_get(m, ino);
 	if (!inode)
 		return false;
 	pthread_mutex_lock(&inode->lock);
-	none = inode->attr.flags & FS_ATTR_PLAIN && !inode->xattrs;
+	none = inode->attr.flags & FS_ATTR_PLAIN && !inode->xattrs &&
+	       (before_write || sharing_knows(&m->share, inode->known));
 	pthread_mutex_unlock(&inode->lock);
 	inode_put(inode, 1);
 	return none;

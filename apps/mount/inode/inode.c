@@ -87,7 +87,7 @@ static struct inode *create_inode(struct mount *m, const struct wire_fs_attr *at
 	inode->mount = m;
 	inode->ino = attr->ino;
 	inode->attr = *attr;
-	inode->known = SHARING_NO_PHASE;
+	inode->known = inode->holes_phase = SHARING_NO_PHASE;
 	inode->size = attr->size;
 	inode->pages = attr->change;
 	pthread_mutex_init(&inode->lock, NULL);

@@ -79,6 +79,7 @@ struct inode {
 	uint64_t recalled; /* maps with an epoch up to this are invalid */
 	bool recalling;
 	bool first_blocks; /* allocated at the open of the empty file, not written yet */
+	unsigned int holes_phase; /* in which the map's holes were seen; see sharing.h */
 	bool map_unused; /* the map came with an open, and no transfer has used it */
 	struct rw_gate_pass recall;
 

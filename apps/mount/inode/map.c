@@ -58,6 +58,11 @@ void map_forget(struct map *map)
 	*map = (struct map){ 0 };
 }
 
+void map_doubt_holes(struct map *map)
+{
+	map->known = map->known_end = 0;
+}
+
 static int make_room(struct map *map)
 {
 	uint32_t room = map->room ? 2 * map->room : 4;

@@ -61,5 +61,7 @@ bool map_find(const struct map *map, uint64_t offset, uint64_t *volume, uint64_t
 bool map_is_known(const struct map *map, uint64_t offset, uint64_t *length);
 
 void map_forget(struct map *map);
+/* Forgets which ranges are holes: others may have filled them. */
+void map_doubt_holes(struct map *map);
 
 #endif

@@ -195,6 +195,12 @@ bool names_edit(struct names_edit *edit, unsigned int nr, struct inode *empty,
 	return done;
 }
 
+void names_wait(struct names *names)
+{
+	pthread_mutex_lock(&names->lock);
+	pthread_mutex_unlock(&names->lock);
+}
+
 struct names_ticket names_note_question(struct inode *dir)
 {
 	const unsigned int phase = atomic_load(&dir->mount->share.phase);

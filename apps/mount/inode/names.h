@@ -99,6 +99,9 @@ struct names_edit {
 bool names_edit(struct names_edit *edit, unsigned int nr, struct inode *empty,
 		bool (*change)(void *arg), void *arg, unsigned int *phase);
 
+/* Waits until each names_edit() that has begun is done. */
+void names_wait(struct names *names);
+
 /* This client has just made the directory. */
 void names_begin_empty(struct inode *dir, unsigned int phase);
 

@@ -124,7 +124,7 @@ struct sharing_request sharing_note_request(const struct sharing *share)
 	return (struct sharing_request){ 0 };
 }
 
-void sharing_note_reply(struct sharing *share, struct sharing_request request, bool shared)
+void sharing_note_reply(struct sharing *share, struct sharing_request request, uint32_t shared)
 {
 	(void)share;
 	(void)request;
