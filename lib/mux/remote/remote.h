@@ -239,6 +239,11 @@ void weir_mux_qp_handshake_sent(struct weir_mux_remote *remote, const struct ibv
  */
 void *weir_mux_worker_run(void *remote);
 bool weir_mux_worker_step(struct weir_mux_remote *remote, uint64_t now_ns, uint64_t *next_ns);
+/*
+ * Whether a further pass would find nothing: no completion is outstanding, and the inbox is empty.
+ * Connections queued after this are left to combine.c. Context: the claim holder, after a step.
+ */
+bool weir_mux_worker_is_done(const struct weir_mux_remote *remote);
 
 /*
  * Claim the worker's role until release. Return: false: another thread has it. After release,

@@ -56,12 +56,15 @@ static bool run_passes(struct weir_mux_remote *remote, unsigned int *passes, boo
 {
 	const bool is_short = *passes <= PASSES_SOME;
 	uint64_t next_ns = UINT64_MAX;
+	bool is_done = false;
 
-	while (*passes && weir_mux_worker_step(remote, weir_now_ns(), &next_ns))
+	while (!is_done && *passes && weir_mux_worker_step(remote, weir_now_ns(), &next_ns)) {
 		*passes = is_short && remote->sched.low_bytes >= BULK_BYTES ? 0 : *passes - 1;
+		is_done = weir_mux_worker_is_done(remote);
+	}
 	*waits = next_ns < remote->wakes_ns ||
 		 (remote->posted && !__atomic_load_n(&remote->is_armed, __ATOMIC_RELAXED));
-	return !*passes;
+	return !is_done && !*passes;
 }
 
 /* Return: as run_passes(). */

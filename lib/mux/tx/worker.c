@@ -272,12 +272,21 @@ static bool take_news(struct weir_mux_remote *remote)
 	return any;
 }
 
+/* Whether a completion is outstanding. Handshakes wake the worker after each post. */
+static bool is_completion_due(const struct weir_mux_remote *remote)
+{
+	return remote->posted || __atomic_load_n(&remote->nr_handshakes_posted, __ATOMIC_SEQ_CST);
+}
+
 static bool take_completions(struct weir_mux_remote *remote)
 {
 	struct ibv_wc wcs[WCS_MAX];
 	struct weir_mux_vconn *conn;
-	int i, n = ibv_poll_cq(remote->cq, WCS_MAX, wcs);
+	int i, n;
 
+	if (!is_completion_due(remote))
+		return false;
+	n = ibv_poll_cq(remote->cq, WCS_MAX, wcs);
 	for (i = 0; i < n; i++) {
 		conn = weir_mux_post_completed(remote, &wcs[i]);
 		if (conn && conn->fin_sent)
@@ -302,6 +311,11 @@ bool weir_mux_worker_step(struct weir_mux_remote *remote, uint64_t now_ns, uint6
 	return any;
 }
 
+bool weir_mux_worker_is_done(const struct weir_mux_remote *remote)
+{
+	return !is_completion_due(remote) && !weir_inbox_may_have(&remote->inbox);
+}
+
 /* Each arming raises at most a single event. */
 static void take_cq_event(struct weir_mux_remote *remote)
 {
@@ -312,12 +326,6 @@ static void take_cq_event(struct weir_mux_remote *remote)
 		return;
 	__atomic_store_n(&remote->is_armed, false, __ATOMIC_RELAXED);
 	remote->cq_events++;
-}
-
-/* Whether a completion is outstanding. Handshakes wake the worker after each post. */
-static bool is_completion_due(const struct weir_mux_remote *remote)
-{
-	return remote->posted || __atomic_load_n(&remote->nr_handshakes_posted, __ATOMIC_SEQ_CST);
 }
 
 /*
