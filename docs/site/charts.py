@@ -171,7 +171,7 @@ def all_charts(source):
               label="a request; without merging 1", span=("least", "most"))]
     rows = table("unload-trips")
     yield "unload-trips", [
-        Panel(f"a small write {wait} (modelled)", [row for row in rows if row["wait"] == wait],
+        Panel(f"{wait} (modelled)", [row for row in rows if row["wait"] == wait],
               ["log2_regions"], "us", "way", label="us, by number of regions")
         for wait in dict.fromkeys(row["wait"] for row in rows)]
     rows = table("exchange-latency")
