@@ -181,11 +181,8 @@ enum { GROWTH_MAX = 2 };
 /* A change that leaves no more locks than before is always allowed: an owner can unlock. */
 static bool has_room(const struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
-	int more;
+	int more = may_grow(inode, wanted->client, GROWTH_MAX) ? 0 : growth(inode, wanted);
 
-	if (may_grow(inode, wanted->client, GROWTH_MAX))
-		return true;
-	more = growth(inode, wanted);
 	return more <= 0 || may_grow(inode, wanted->client, more);
 }
 
@@ -198,11 +195,8 @@ static bool has_pairs(const struct fsd_inode *inode, int more_locks, int more_wa
 
 static bool may_lock(const struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
-	int more;
+	int more = growth(inode, wanted);
 
-	if (has_pairs(inode, GROWTH_MAX, 0))
-		return true;
-	more = growth(inode, wanted);
 	return more <= 0 || has_pairs(inode, more, 0);
 }
 
