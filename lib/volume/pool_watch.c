@@ -136,14 +136,14 @@ static void check_rebuilt(struct weir_volume *v)
 	weir_volume_wake(&v->pool->changed);
 }
 
-/* Keeps the claim in time. Return: as read_map(). */
-static int keep_claim(struct weir_volume *v)
+/* Keeps the claim; changes of the map in a row do not wait for that. Return: as read_map(). */
+static int keep_claim(struct weir_volume *v, bool has_changed)
 {
 	struct weir_volume_pool *p = v->pool;
 	uint64_t now_ns = weir_now_ns();
 	int rc;
 
-	if (now_ns < p->kept_ns + p->scratch->lease_ms / 6 * WEIR_NS_PER_MS)
+	if (has_changed && now_ns < p->kept_ns + p->scratch->lease_ms / 6 * WEIR_NS_PER_MS)
 		return 0;
 	rc = weir_pool_client_keep(p->client, NULL);
 	if (!rc)
@@ -170,13 +170,13 @@ static int read_map(struct weir_volume *v)
 }
 
 /* A new map comes first: writes may wait for it. Return: as read_map(). */
-static int update(struct weir_volume *v)
+static int update(struct weir_volume *v, bool has_changed)
 {
 	int rc = read_map(v), kept;
 
 	if (rc == -ESTALE || rc == -EHOSTUNREACH)
 		return rc;
-	kept = keep_claim(v);
+	kept = keep_claim(v, has_changed);
 	if (rc || kept)
 		return kept ? kept : rc;
 	report_synced(v);
@@ -214,7 +214,7 @@ static void *watch(void *arg)
 		if (weir_volume_is_closing(v))
 			break;
 		if (!rc || rc == -ETIMEDOUT)
-			rc = update(v);
+			rc = update(v, !rc);
 		if (rc == -ESTALE) {
 			weir_volume_pool_end(v, rc);
 			break;

@@ -95,13 +95,13 @@ static int read_map(struct blk_agent *a)
 	return !rc && blk_agent_is_taken(a, a->scratch) ? -ESTALE : rc;
 }
 
-/* Keeps the claim in time. Return: as read_map(). */
-static int keep_claim(struct blk_agent *a)
+/* Keeps the claim; changes of the map in a row do not wait for that. Return: as read_map(). */
+static int keep_claim(struct blk_agent *a, bool has_changed)
 {
 	uint64_t now_ns = weir_now_ns();
 	int rc;
 
-	if (now_ns < a->kept_ns + a->map->lease_ms / 6 * WEIR_NS_PER_MS)
+	if (has_changed && now_ns < a->kept_ns + a->map->lease_ms / 6 * WEIR_NS_PER_MS)
 		return 0;
 	rc = weir_pool_client_keep(a->client, NULL);
 	if (!rc)
@@ -123,7 +123,7 @@ static void send_news(struct blk_agent *a)
  * Takes a new map to the module first: writes may wait for the map. The device may have been
  * detached, and its claim ended: it must not be made again. Return: 0; -ENODEV; or as read_map().
  */
-static int update(struct blk_agent *a, struct blk_look *look)
+static int update(struct blk_agent *a, bool has_changed, struct blk_look *look)
 {
 	int rc = blk_agent_look(a, &a->watch_talk, look), kept;
 
@@ -140,7 +140,7 @@ static int update(struct blk_agent *a, struct blk_look *look)
 		pthread_mutex_unlock(&a->lock);
 		send_news(a);
 	}
-	kept = keep_claim(a);
+	kept = keep_claim(a, has_changed);
 	pthread_mutex_lock(&a->lock);
 	a->is_unsent |= blk_agent_note_claim(a);
 	pthread_mutex_unlock(&a->lock);
@@ -148,10 +148,10 @@ static int update(struct blk_agent *a, struct blk_look *look)
 	return kept ? kept : rc;
 }
 
-static int work(struct blk_agent *a)
+static int work(struct blk_agent *a, bool has_changed)
 {
 	struct blk_look look;
-	int rc = update(a, &look);
+	int rc = update(a, has_changed, &look);
 
 	if (rc == -ENODEV || rc == -ESTALE) {
 		pthread_mutex_lock(&a->lock);
@@ -191,7 +191,7 @@ static void *watch(void *arg)
 		if (blk_agent_ends(a))
 			break;
 		if (!rc || rc == -ETIMEDOUT)
-			rc = work(a);
+			rc = work(a, !rc);
 		if (rc)
 			weir_pool_client_pause(a->client);
 	}

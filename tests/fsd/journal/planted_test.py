@@ -45,6 +45,8 @@ BUGS = [
     ("new blocks keep what they held", TRANSFER, "from = start - head;", "from = start;"),
     ("new blocks keep what they held at their end", TRANSFER,
      "to = (end + FS_BLOCK - 1) / FS_BLOCK * FS_BLOCK;", "to = end;"),
+    ("a server that takes over holds all space for free", "fsd/image/load.c",
+     "size_t nr = l->used.length / sizeof(*used);", "size_t nr = 0;"),
     ("a file grows over old bytes", FILE,
      "zero(fsd, inode, inode->size, size < end ? size : end);", ";"),
     ("a reply says more than the volume has", RECOVER, "at.volume += s->layout.data;",
