@@ -201,10 +201,10 @@ struct qp *xrc_close_qp(struct qp *handle)
 
 	pthread_mutex_lock(&nic.lock);
 	if (handle == qp)
-		qp->is_closed = qp->handles;
+		qp->is_closed = true;
 	else
 		qp->handles--;
-	is_last = !qp->handles && (handle == qp || qp->is_closed);
+	is_last = qp->is_closed && !qp->handles;
 	pthread_mutex_unlock(&nic.lock);
 	if (handle != qp) {
 		add_ordered(&handle->xrcd->users, -1);
