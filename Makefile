@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-suite check-hostile fuzz check-wire check-wire-programs check-repeat check-canary check-mutations check-distros check-vm check-kernel-debug check-pool check-upgrade check-troubles soak
+.PHONY: help demo check check-suite check-hostile fuzz check-wire check-wire-programs check-repeat check-canary check-mutations check-distros check-vm check-kernel-debug check-pool check-upgrade check-troubles check-chart soak
 .PHONY: deb rpm check-deb vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install uninstall clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
@@ -25,6 +25,7 @@ help:
 	@echo 'make check-pool MINUTES=60 SEED=1: kill and stop the processes of a pool, and check all bytes'
 	@echo 'make check-upgrade  an older version and this one as peers, and a rolling upgrade; BASE=REVISION'
 	@echo 'make check-troubles  ten troubles of a pool, each by its signs; as root, some ten minutes'
+	@echo 'make check-chart  the Helm chart, by Helm itself and by the schemas of Kubernetes'
 	@echo 'make check-kernel-debug  /dev/weirN on a kernel with KASAN and lockdep, built once'
 	@echo 'make soak     for MINUTES=60: swap to /dev/weir0 while its donors die and come again'
 	@echo 'make vm-shell a prompt in that machine'
@@ -118,6 +119,11 @@ check-troubles:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build
 	@tests/packaging/troubles.py check $(BUILD)/weir $(BUILD)/tests/apps/metrics_mover
+
+# 77: no go, and it has said so.
+check-chart:
+	@scripts/deps wheel
+	@scripts/check-chart $(BUILD)/chart || [ $$? -eq 77 ]
 
 # 77: no virtual machine can run here, and it has said why.
 check-vm:
