@@ -32,6 +32,7 @@
 #define OOM_SCORE_ADJ (-500) /* as if the donor used half of the machine's memory less */
 #define RESTART_SIGNAL (SIGRTMIN + 1) /* from this process: see LEND_SIGNAL for the first */
 #define PAGE_INTERVAL_NS WEIR_NS_PER_S
+#define REOPEN_PAUSE_MAX_S 16
 #define CHUNKS 16 /* chunks per file system, roughly: unused chunks can be lent as regions */
 
 static uint64_t default_memory(void)
@@ -302,19 +303,20 @@ static int open_all(struct serve *serve)
 }
 
 /*
- * What is missing may come back: the map of a pool, the list of keys, the port.
- * Return: 0; the signal that ends the process.
+ * What is missing may come back: the map of a pool, the list of keys, the port. Other signals than
+ * @ends stay for wait_end(). Return: 0; the signal that ends the process.
  */
-static int open_again(struct serve *serve, const sigset_t *set)
+static int open_again(struct serve *serve, const sigset_t *ends)
 {
-	const struct timespec pause = { .tv_sec = 1 };
+	struct timespec pause = { .tv_sec = 1 };
 	int sig;
 
 	while (open_all(serve)) {
 		notify_alive();
-		sig = sigtimedwait(set, NULL, &pause);
-		if (sig == SIGINT || sig == SIGTERM)
+		sig = sigtimedwait(ends, NULL, &pause);
+		if (sig > 0)
 			return sig;
+		pause.tv_sec = (time_t)lesser(2 * (uint64_t)pause.tv_sec, REOPEN_PAUSE_MAX_S);
 	}
 	tell_ready(serve);
 	return 0;
@@ -324,7 +326,8 @@ static int open_again(struct serve *serve, const sigset_t *set)
  * Serves until a signal ends the process. A donor whose pool has gone on without its memory starts
  * again, empty, at the same address.
  */
-static int serve_incarnations(struct serve *serve, const sigset_t *all, int *sig)
+static int serve_incarnations(struct serve *serve, const sigset_t *ends, const sigset_t *all,
+			      int *sig)
 {
 	int status = open_all(serve);
 
@@ -337,7 +340,7 @@ static int serve_incarnations(struct serve *serve, const sigset_t *all, int *sig
 	tell_ready(serve);
 	while ((*sig = wait_end(serve, all)) == RESTART_SIGNAL) {
 		close_donor(serve);
-		*sig = open_again(serve, all);
+		*sig = open_again(serve, ends);
 		if (*sig)
 			break;
 	}
@@ -352,7 +355,7 @@ static int run_until_signal(struct serve *serve)
 	hold_signals(&ends, &all);
 	avoid_oom_kill();
 	serve->page = donor_page_create();
-	status = serve_incarnations(serve, &all, &sig);
+	status = serve_incarnations(serve, &ends, &all, &sig);
 	if (status)
 		return status;
 	notify_stopping();
