@@ -71,29 +71,6 @@ def agents():
     return sorted(found)
 
 
-def places_of(donor, page):
-    """Where the memory of a donor has a page of random bytes."""
-    pid, found = donor.process.pid, []
-    with open(f"/proc/{pid}/maps", encoding="ascii") as maps, \
-            open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        for line in maps:
-            first, end = (int(number, 16) for number in line.split()[0].split("-"))
-            if "rw" not in line.split()[1] or end - first < MIB:
-                continue
-            for at in range(first, end, MIB):
-                memory.seek(at)
-                with contextlib.suppress(OSError):
-                    place = memory.read(min(MIB, end - at)).find(page)
-                    found += [at + place] if place >= 0 else []
-    return found
-
-
-def spoil(donor, place, data):
-    with open(f"/proc/{donor.process.pid}/mem", "r+b", buffering=0) as memory:
-        memory.seek(place)
-        memory.write(data)
-
-
 class Writer:
     """Writes single pages and reads them back until the block ends. Each page has its write's
     number, so a page older than its last write is found. @longest: of a write since a death."""
@@ -262,24 +239,6 @@ class Pooled(unittest.TestCase):
         must("mount", device, "/run/pooled")
         must("diff", "-r", "/usr/share/doc/fio", "/run/pooled/fio")
         must("umount", "/run/pooled")
-
-    def test_wrong_bytes_of_a_copy_are_repaired_in_place(self):
-        device, page = self.attached(), os.urandom(4096)
-        write(device, page, 3 * 4096)
-        copies = [(donor, place) for donor in self.donors for place in places_of(donor, page)]
-        self.assertEqual(len(copies), 2)
-        for donor, place in copies:  # reads prefer either
-            spoil(donor, place, bytes(100))
-            for _ in range(20):
-                self.assertEqual(read(device, 3 * 4096), page)
-            if stat(device)["mismatches"]:
-                break
-            spoil(donor, place, page)
-        until(device, lambda now: now["bytes_repaired"])
-        eventually("two right copies", lambda: all(
-            places_of(donor, page) == [place] for donor, place in copies))
-        self.assertEqual({member["state"] for group in status()["groups"]
-                          for member in group["members"]}, {"serving"})  # nobody was reported
 
     def test_large_requests_are_verified_while_a_donor_dies(self):
         device = self.attached()
