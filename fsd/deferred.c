@@ -8,6 +8,7 @@
 #include "fsd/request.h"
 #include "fsd/snapshot/snapshot.h"
 
+/* Of a client: as many as a session's calls, so that none of these is refused (weir/message.h). */
 #define DEFERRED_MAX 1024
 #define LIMBO_TIMEOUT_NS 1000000000u
 
@@ -32,10 +33,10 @@ void fsd_deferred_add(struct fsd_client *client, void *call, const void *message
 	struct fsd *fsd = client->fsd;
 	struct fsd_deferred *p = NULL;
 
-	if (fsd->nr_deferred < DEFERRED_MAX)
+	if (client->nr_deferred < DEFERRED_MAX)
 		p = malloc(sizeof(*p) + length);
 	if (!p) {
-		fsd_client_answer(client, call, -ENOSPC);
+		fsd_client_answer(client, call, -ENOMEM);
 		return;
 	}
 	p->client = client;
@@ -43,16 +44,14 @@ void fsd_deferred_add(struct fsd_client *client, void *call, const void *message
 	set_deadline(p);
 	p->length = length;
 	memcpy(p->message, message, length);
-	fsd->nr_deferred++;
+	client->nr_deferred++;
 	TAILQ_INSERT_TAIL(&fsd->deferred, p, entry);
 }
 
 static void deferred_end(struct fsd_deferred *p)
 {
-	struct fsd *fsd = p->client->fsd;
-
-	TAILQ_REMOVE(&fsd->deferred, p, entry);
-	fsd->nr_deferred--;
+	TAILQ_REMOVE(&p->client->fsd->deferred, p, entry);
+	p->client->nr_deferred--;
 	free(p);
 }
 

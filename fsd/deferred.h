@@ -9,7 +9,10 @@
 
 #include "fsd/internal.h"
 
-/* Queues a copy of @message. If the queue is full, answers @call with -ENOSPC instead. */
+/*
+ * Queues a copy of @message. Without memory, and if the client has more requests queued than a
+ * session has calls, answers @call with -ENOMEM instead.
+ */
 void fsd_deferred_add(struct fsd_client *client, void *call, const void *message, size_t length);
 void fsd_deferred_retry(struct fsd *fsd);
 /* A copy has ended: retries all, in order, before a later request can overtake one. */

@@ -97,7 +97,7 @@ struct fsd_client {
 	uint64_t recall_ns; /* when to repeat recalls that could not be sent; 0: all were */
 	struct fsd_handle_list handles;
 	struct fsd_wait_list waits;
-	uint32_t nr_locks, nr_waits;
+	uint32_t nr_locks, nr_waits, nr_deferred;
 };
 
 struct fsd {
@@ -115,7 +115,6 @@ struct fsd {
 	bool is_loading; /* an image, of which all has its place */
 	struct fsd_client_list clients;
 	struct fsd_deferred_list deferred; /* oldest first */
-	uint32_t nr_deferred;
 	struct fsd_snapshot *snapshot; /* a copy under way, or NULL */
 	void *call; /* of the request that runs now; for fsd_host.data() */
 	const struct wire_fs_time *as_of; /* of the change of a batch that runs now, or NULL */

@@ -248,6 +248,28 @@ static void a_wait_for_the_lease_is_longer_than_one_for_memory(void **state)
 	assert_int_equal(do_release(b, ino), 0);
 }
 
+/* As many calls as a session has, of each of two clients. */
+static void no_request_is_refused_for_many_that_wait(void **state)
+{
+	enum { CALLS = 1024 };
+	struct wire_fs_head getattr = { .op = FS_GETATTR, .ino = FS_ROOT };
+	struct fsd_answer *answer = test_calloc(2 * CALLS, sizeof(*answer));
+
+	(void)state;
+	peer_join_for_leases(c, &host);
+	lease_to(a);
+	for (unsigned int i = 0; i < 2 * CALLS; i++)
+		ask_for(i % 2 ? b : c, &answer[i], &getattr, sizeof(getattr), NULL, NULL, 0);
+	for (unsigned int i = 0; i < 2 * CALLS; i++)
+		assert_int_equal(answer[i].times, 0);
+	assert_int_equal(shared(a), 0);
+	for (unsigned int i = 0; i < 2 * CALLS; i++) {
+		assert_int_equal(answer[i].times, 1);
+		assert_int_equal(answer[i].status, 0);
+	}
+	test_free(answer);
+}
+
 /*
  * Random requests of three clients; holders answer late, or never. After each step at
  * most one client may cache, and no request has been answered while another client may.
@@ -361,6 +383,7 @@ int main(void)
 		TEST(a_mount_waits_for_the_holder_too),
 		TEST(a_recall_that_could_not_be_sent_is_sent_later),
 		TEST(a_wait_for_the_lease_is_longer_than_one_for_memory),
+		TEST(no_request_is_refused_for_many_that_wait),
 		TEST(random_requests_find_one_holder_at_a_time),
 	};
 

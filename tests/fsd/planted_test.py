@@ -45,6 +45,8 @@ BUGS = [
      "client->is_told = !host->tell(", "client->is_told = false && !host->tell("),
     ("a holder that leaves is waited for", CLIENT,
      "\tfree(client);\n\tanswer_waiting(fsd);", "\tfree(client);"),
+    ("a client has less room for waiting requests than calls", DEFERRED,
+     "client->nr_deferred < DEFERRED_MAX", "client->nr_deferred < DEFERRED_MAX / 2"),
     ("a request about nothing leased recalls the lease", OP,
      "sizeof(struct wire_fs_head), FSD_OP_LOOKS | FSD_OP_APART }",
      "sizeof(struct wire_fs_head), FSD_OP_LOOKS }"),

@@ -22,6 +22,7 @@
 
 int sharing_init(struct sharing *share)
 {
+	pthread_rwlock_init(&share->sending, NULL);
 	share->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	return share->fd < 0 ? -errno : 0;
 }
@@ -29,6 +30,7 @@ int sharing_init(struct sharing *share)
 void sharing_fini(struct sharing *share)
 {
 	close(share->fd);
+	pthread_rwlock_destroy(&share->sending);
 }
 
 struct sharing_request sharing_note_request(const struct sharing *share)
@@ -70,7 +72,8 @@ static void answer_in(const struct sharing *share, uint64_t ns)
 	timerfd_settime(share->fd, 0, &expiry, NULL);
 }
 
-void sharing_warned(struct mount *m)
+/* Begins a phase, and answers in @wait_ns at the earliest. */
+static void begin_phase(struct mount *m, uint64_t wait_ns)
 {
 	const bool begins = atomic_fetch_or(&m->share.phase, 1) % 2 == 0;
 	const uint64_t now_ns = weir_now_ns();
@@ -82,10 +85,17 @@ void sharing_warned(struct mount *m)
 		return;
 	/* A thread sees the new phase, and lets the kernel cache nothing; or is seen here. */
 	cached_ns = atomic_load(&m->share.cached_ns);
-	answer_in(&m->share, cached_ns > now_ns ? cached_ns - now_ns : 1);
+	if (cached_ns > now_ns + wait_ns)
+		wait_ns = cached_ns - now_ns;
+	answer_in(&m->share, wait_ns);
 }
 
-/* Another client waits for the answer: after a failure, begins another phase. */
+void sharing_warned(struct mount *m)
+{
+	begin_phase(m, 1);
+}
+
+/* Another client waits for the answer: after a failure, soon answers again. */
 static void answered(void *arg, int status, const void *reply, size_t length)
 {
 	struct mount *m = arg;
@@ -93,7 +103,7 @@ static void answered(void *arg, int status, const void *reply, size_t length)
 	(void)reply;
 	(void)length;
 	if (status && !atomic_load(&m->is_down))
-		sharing_warned(m);
+		begin_phase(m, LOOK_AGAIN_MS * NS_PER_MS);
 	mount_end(m);
 }
 
@@ -107,8 +117,11 @@ void sharing_answer(struct mount *m)
 	sealed_warned(m);
 	names_wait(&m->names); /* for changes begun in the phase before */
 	inodes_commit_ahead(m); /* the other client must see all changes, ... */
+	/* ... those that another thread has taken and sends, ... */
+	pthread_rwlock_wrlock(&m->share.sending);
+	pthread_rwlock_unlock(&m->share.sending);
 	(void)reserve_give_back(m, true);
-	if (!change_log_is_empty(m)) { /* ... also waiting ones */
+	if (inodes_pay(m) || !change_log_is_empty(m)) { /* ... and waiting ones */
 		change_log_run(m);
 		answer_in(&m->share, LOOK_AGAIN_MS * NS_PER_MS);
 		return;

@@ -16,6 +16,7 @@
 #ifndef WEIR_APPS_MOUNT_DONOR_SHARING_H
 #define WEIR_APPS_MOUNT_DONOR_SHARING_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@ struct sharing {
 	atomic_ullong alone_ns; /* until then this client is known to be alone */
 	atomic_bool is_leased; /* so, beside other clients */
 	atomic_ullong cached_ns; /* until then the kernel may cache */
+	pthread_rwlock_t sending; /* read: by who takes changes of a file, until these are sent */
 	int fd; /* a timerfd: readable when the answer is due */
 };
 

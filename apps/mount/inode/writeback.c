@@ -480,17 +480,22 @@ static bool log_commit(struct inode *inode, struct change *change, bool closes)
  */
 static int commit_without_waiter(struct inode *inode, bool closes, bool *any)
 {
+	struct mount *m = inode->mount;
 	struct wire_fs_setattr commit = { .mask = 0 };
 	struct change *change = NULL;
+	int rc;
 
-	if (change_log_takes(inode->mount))
+	if (change_log_takes(m))
 		change = change_new(&commit, sizeof(commit));
 	if (change) {
 		*any = log_commit(inode, change, closes);
 		return 0;
 	}
+	pthread_rwlock_rdlock(&m->share.sending);
 	*any = commit_begin(inode, &commit, closes);
-	return *any ? send_commit(inode, &commit) : 0;
+	rc = *any ? send_commit(inode, &commit) : 0;
+	pthread_rwlock_unlock(&m->share.sending);
+	return rc;
 }
 
 void inode_commit_ahead(struct inode *inode)
@@ -526,10 +531,15 @@ void inode_close(struct inode *inode)
 
 int inode_flush(struct inode *inode)
 {
-	if (atomic_load(&inode->mount->share.shared))
-		return inode_commit(inode, NULL);
-	inode_commit_ahead(inode);
-	return take_earlier_error(inode);
+	const atomic_bool *shared = &inode->mount->share.shared;
+
+	if (!atomic_load(shared)) {
+		inode_commit_ahead(inode);
+		/* Otherwise FS_SHARED may have been sent since, and another client may look. */
+		if (!atomic_load(shared))
+			return take_earlier_error(inode);
+	}
+	return inode_commit(inode, NULL);
 }
 
 static bool is_dirty(struct inode *inode)
@@ -550,7 +560,9 @@ int inode_flush_last(struct inode *inode)
 	if (change_log_takes(inode->mount) && sharing_is_alone(&inode->mount->share)) {
 		if (is_dirty(inode))
 			inode_owe_soon(inode);
-		return take_earlier_error(inode);
+		/* Otherwise FS_SHARED may have been sent since, and another client may look. */
+		if (sharing_is_alone(&inode->mount->share))
+			return take_earlier_error(inode);
 	}
 	rc = commit_and_wait(inode, NULL, &in_doubt);
 	earlier = take_earlier_error(inode);
