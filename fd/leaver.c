@@ -6,9 +6,13 @@
  * is not the last. Then a leaver, a thread of the keeper, makes a table of its own, receives the
  * socket, and exits.
  *
- * The keeper makes the connection itself, because the table must start empty: to close copies of
- * the process's files asks their file systems. Before Linux 6.12 the kernel copies the first 64 and
- * closes them, so the keeper may wait for a file system, and then nobody waits for the keeper.
+ * The keeper makes its socket itself, because the table must start empty: to close copies of the
+ * process's files asks their file systems. Before Linux 6.12 the kernel copies the first 64 and
+ * closes them, so a keeper may wait for a file system, and then the process gives that keeper up.
+ *
+ * Each of the two datagram sockets finds the other one by a name, which strangers see. The kernel
+ * lets nobody but the peer send to a connected socket. So the keeper's socket is connected before
+ * the name exists, and the process's socket receives nothing at all.
  *
  * A sanitizer believes that all threads have one table, so these threads make system calls that the
  * sanitizer does not see.
@@ -31,25 +35,35 @@
 enum {
 	STACK_SIZE = 256 << 10,
 	RETRY_NS = 5000000,
-	START_MAX_S = 2,
 	IDLE_S = 5,
-	KEEPER_SOCKET = 1, /* number in the keeper's table, the second */
+	KEEPERS_MAX = 4, /* with those that wait for a file system */
+	KEEPER_SOCKET = 0, /* number in the keeper's table */
+};
+
+struct end {
+	struct sockaddr_un at;
+	socklen_t length;
 };
 
 struct keeper {
-	sem_t has_started, nr_sent;
+	sem_t nr_sent;
 	_Atomic bool ends;
 	_Atomic int users; /* the thread, and the process */
-	struct sockaddr_un at;
-	socklen_t length; /* of @at; 0: the keeper has no table of its own */
+	struct end process;
 	pid_t leavers[LEAVERS_MAX]; /* thread ids; 0: none */
+	/* The lock guards the rest. */
+	bool has_tried; /* to open the keeper's end */
+	struct end own; /* length 0: failed */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t tried = PTHREAD_COND_INITIALIZER;
 /* lock held */
 static struct keeper *keeper;
-static int to_keeper = -1;
-static bool was_used, has_failed;
+static int to_keeper = -1; /* without a keeper: one starts */
+static unsigned int nr_keepers;
+static time_t retry_s; /* no keeper starts before */
+static bool was_used, is_impossible;
 
 static void put_keeper(struct keeper *k)
 {
@@ -63,18 +77,12 @@ static void wait_for(sem_t *sem)
 		;
 }
 
-/* Return: false: not for @seconds. */
-static bool comes_within(sem_t *sem, int seconds)
+static struct timespec now(void)
 {
-	struct timespec until;
-	int rc;
+	struct timespec t;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += seconds;
-	do
-		rc = sem_timedwait(sem, &until);
-	while (rc && errno == EINTR);
-	return !rc;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t;
 }
 
 static bool start_thread(void *(*run)(void *), void *arg)
@@ -149,80 +157,91 @@ static pid_t *find_place(struct keeper *k)
 	return NULL;
 }
 
-static void start_leaver(struct keeper *k, int nr)
+/* Return: false: the keeper must end, which closes all sockets that have come. */
+static bool start_leaver(struct keeper *k, int nr)
 {
 	const struct timespec retry = { 0, RETRY_NS };
 	struct leaver l = { .nr = nr };
+	bool has_started = false;
+	int failures = 0;
 
 	sem_init(&l.has_id, 0, 0);
-	while (!(l.id = find_place(k)) || !start_thread(leave, &l))
+	while (!k->ends && failures < LEAVER_FAILURES_MAX) {
+		l.id = find_place(k);
+		has_started = l.id && start_thread(leave, &l);
+		if (has_started) {
+			wait_for(&l.has_id);
+			break;
+		}
+		failures += l.id != NULL;
 		nanosleep(&retry, NULL);
-	wait_for(&l.has_id);
+	}
 	sem_destroy(&l.has_id);
+	return has_started;
 }
 
-/* Return: a socket in the keeper's own table that waits for the process; -1. */
-static int listen_alone(struct keeper *k)
+/* Return: a socket with a name, to which @peer sends, or, without one, nobody; -1. */
+static int open_end(struct end *own, const struct end *peer)
 {
 	const struct sockaddr_un any = { .sun_family = AF_UNIX };
-	socklen_t length = sizeof(k->at);
-	int fd = leave_table(0) ? (int)syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET, 0) : -1;
+	socklen_t length = sizeof(own->at);
+	int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	if (fd >= 0 && !syscall(SYS_bind, fd, &any, sizeof(any.sun_family)) &&
-	    !syscall(SYS_listen, fd, 1) && !syscall(SYS_getsockname, fd, &k->at, &length)) {
-		k->length = length;
+	if (fd < 0)
+		return -1;
+	if (!(peer ? syscall(SYS_connect, fd, &peer->at, peer->length) :
+		     syscall(SYS_shutdown, fd, SHUT_RD)) &&
+	    !syscall(SYS_bind, fd, &any, sizeof(any.sun_family)) &&
+	    !syscall(SYS_getsockname, fd, &own->at, &length)) {
+		own->length = length;
 		return fd;
 	}
-	return -1; /* the thread's end closes it */
-}
-
-/* The name is for a moment, and a stranger's connection ends the keeper. */
-static bool is_own_process(int fd)
-{
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-
-	return !syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) &&
-	       peer.pid == getpid();
+	syscall(SYS_close, fd);
+	return -1;
 }
 
 static bool meet_process(struct keeper *k)
 {
-	int listener = listen_alone(k), fd;
+	struct end own = { .length = 0 };
+	bool has_table = leave_table(0), is_short = errno == ENOMEM || errno == EMFILE;
+	bool has_end = has_table && open_end(&own, &k->process) == KEEPER_SOCKET;
 
-	sem_post(&k->has_started);
-	fd = listener < 0 ? -1 : (int)syscall(SYS_accept4, listener, NULL, NULL, 0);
-	return fd == KEEPER_SOCKET && is_own_process(fd) && !syscall(SYS_close, listener);
+	pthread_mutex_lock(&lock);
+	is_impossible = !has_table && !is_short;
+	k->own = own;
+	k->has_tried = true;
+	pthread_cond_broadcast(&tried);
+	pthread_mutex_unlock(&lock);
+	return has_end;
 }
 
-/* If the keeper is late, or a stranger was faster, the process may still use @arg. */
 static void *keep(void *arg)
 {
 	struct keeper *k = arg;
+	bool goes_on = meet_process(k);
 	int nr;
 
-	if (!meet_process(k))
-		return NULL;
-	for (;;) {
+	while (goes_on) {
 		wait_for(&k->nr_sent);
-		if (k->ends)
-			break;
 		for (nr = 1; nr < LEAVER_BATCH && !sem_trywait(&k->nr_sent); nr++)
 			;
-		start_leaver(k, nr);
+		goes_on = !k->ends && start_leaver(k, nr);
 	}
 	put_keeper(k);
+	pthread_mutex_lock(&lock);
+	nr_keepers--;
+	pthread_mutex_unlock(&lock);
 	return NULL;
 }
 
 /* lock held. The end of the keeper closes what is on its way. */
-static void end_keeper(void)
+static void end_keeper(struct keeper *k)
 {
 	close(to_keeper);
 	to_keeper = -1;
-	keeper->ends = true;
-	sem_post(&keeper->nr_sent);
-	put_keeper(keeper);
+	k->ends = true;
+	sem_post(&k->nr_sent);
+	put_keeper(k);
 	keeper = NULL;
 }
 
@@ -239,26 +258,28 @@ static void *end_when_idle(void *unused)
 		is_idle = !was_used;
 		was_used = false;
 		if (is_idle)
-			end_keeper();
+			end_keeper(keeper);
 		pthread_mutex_unlock(&lock);
 	} while (!is_idle);
 	return NULL;
 }
 
-/* The child has no keeper. If the parent held the lock, the child makes none, either. */
+/* The child has no keeper. If the parent held the lock, @to_keeper may be anything. */
 static void start_child(void)
 {
 	if (pthread_mutex_trylock(&lock)) {
 		lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-		has_failed = true;
 	} else {
 		pthread_mutex_unlock(&lock);
 		free(keeper);
+		if (to_keeper >= 0)
+			close(to_keeper);
 	}
-	if (to_keeper >= 0)
-		close(to_keeper);
+	tried = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	to_keeper = -1;
 	keeper = NULL;
+	nr_keepers = 0;
+	retry_s = 0;
 }
 
 static void watch_forks(void)
@@ -266,47 +287,52 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, start_child);
 }
 
-/* Return: whether the keeper has taken the other end of @fd. */
-static bool meet_keeper(struct keeper *k, int fd)
+/* lock held, but not during the wait. Return: whether the process can send to the keeper. */
+static bool meet_keeper(struct keeper *k)
 {
-	return comes_within(&k->has_started, START_MAX_S) && k->length &&
-	       !connect(fd, (const struct sockaddr *)&k->at, k->length) && is_own_process(fd);
+	struct timespec until = now();
+	int rc = 0;
+
+	until.tv_sec += LEAVER_START_S;
+	while (!k->has_tried && !rc)
+		rc = pthread_cond_clockwait(&tried, &lock, CLOCK_MONOTONIC, &until);
+	return k->own.length &&
+	       !connect(to_keeper, (const struct sockaddr *)&k->own.at, k->own.length);
 }
 
-/*
- * lock held. The keeper makes a few system calls. If it is late, or a stranger was faster, the
- * keeper may wait for ever, so there will be no other.
- */
+/* lock held, but not while the keeper makes its few system calls. */
 static bool start_keeper(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct keeper *k = fd < 0 ? NULL : calloc(1, sizeof(*k));
+	struct keeper *k;
 
-	if (!k)
-		goto close;
+	if (to_keeper >= 0 || is_impossible || nr_keepers == KEEPERS_MAX || now().tv_sec < retry_s)
+		return false;
 	pthread_once(&once, watch_forks);
+	retry_s = now().tv_sec + LEAVER_RETRY_S;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return false;
+	to_keeper = open_end(&k->process, NULL);
+	if (to_keeper < 0) {
+		free(k);
+		return false;
+	}
 	k->users = 2;
 	sem_init(&k->nr_sent, 0, 0);
-	sem_init(&k->has_started, 0, 0);
 	if (!start_thread(keep, k)) {
-		free(k);
-		goto close;
+		put_keeper(k);
+		end_keeper(k);
+		return false;
 	}
-	has_failed = !meet_keeper(k, fd);
-	if (has_failed)
-		goto close;
+	nr_keepers++;
+	if (!meet_keeper(k) || !start_thread(end_when_idle, NULL)) {
+		end_keeper(k);
+		return false;
+	}
 	keeper = k;
-	to_keeper = fd;
-	if (start_thread(end_when_idle, NULL))
-		return true;
-	end_keeper();
-	return false;
-
-close:
-	if (fd >= 0)
-		close(fd);
-	return false;
+	retry_s = 0;
+	return true;
 }
 
 static bool send_to_keeper(int socket)
@@ -322,23 +348,21 @@ static bool send_to_keeper(int socket)
 				  .msg_controllen = sizeof(control) };
 
 	memcpy(CMSG_DATA(&control.head), &socket, sizeof(socket));
-	if (sendmsg(to_keeper, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
-		return true;
-	has_failed = errno == EPIPE || errno == ECONNRESET; /* the keeper has met a stranger */
-	return false;
+	return sendmsg(to_keeper, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
+/* A keeper that takes nothing, perhaps because it has ended, is idle, too. */
 bool leaver_give(int socket)
 {
 	bool sent;
 
 	pthread_mutex_lock(&lock);
-	sent = !has_failed && (keeper || start_keeper()) && send_to_keeper(socket);
+	sent = (keeper || start_keeper()) && send_to_keeper(socket);
 	if (sent) {
 		close(socket); /* before a leaver has the other reference */
 		sem_post(&keeper->nr_sent);
+		was_used = true;
 	}
-	was_used = true;
 	pthread_mutex_unlock(&lock);
 	return sent;
 }

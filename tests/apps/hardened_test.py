@@ -6,6 +6,7 @@ hardened_test.py fortified|plain FILE...: programs and libraries, beside their o
 """
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 import unittest
@@ -29,6 +30,14 @@ class Hardened(unittest.TestCase):
     def test_addresses_are_bound_at_the_start_and_read_only_then(self):
         self.each(["-d"], lambda text: self.assertRegex(text, r"FLAGS_1\).*\bNOW\b"))
         self.each(["-l"], lambda text: self.assertIn("GNU_RELRO", text))
+
+    def test_a_library_stays_while_threads_of_fd_may_run(self):
+        """Nobody joins these threads, so dlclose() must not unmap their code."""
+        libraries = [file for file in FILES
+                     if re.match(r"libweir(-softnic|-unload)?\.so", file.name)]
+        self.assertEqual(len(libraries), 3)
+        for file in libraries:
+            self.assertRegex(readelf("-d", file), r"FLAGS_1\).*\bNODELETE\b", file)
 
     def test_any_address_will_do(self):
         self.each(["-h"], lambda text: self.assertRegex(text, r"Type: +DYN"))
