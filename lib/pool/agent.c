@@ -195,11 +195,8 @@ static int work(struct weir_pool_agent *a, bool *restarts, struct weir_error *er
 	if (changes)
 		weir_log_line(&a->log, WEIR_LOG_INFO, "coordinated pool=%s changes=%u", a->map.name,
 			      changes);
-	if (rc == -ENOSPC && !a->is_full)
-		weir_log_line(&a->log, WEIR_LOG_WARNING, "pool frozen pool=%s id=W409: %s",
-			      a->map.name, error->text);
-	if (rc == -ENOSPC || changes)
-		a->is_full = rc == -ENOSPC;
+	if (changes && rc != -ENOSPC)
+		a->is_full = false;
 	return rc;
 }
 
@@ -232,6 +229,10 @@ static void *run_agent(void *arg)
 			a->on_restart(a->log.arg);
 			break;
 		}
+		if (rc == -ENOSPC && !a->is_full)
+			weir_log_line(&a->log, WEIR_LOG_WARNING, "pool frozen pool=%s id=W409: %s",
+				      a->map.name, error.text);
+		a->is_full |= rc == -ENOSPC;
 		has_failed = rc && rc != -ENOSPC;
 		if (has_failed && !a->is_silent)
 			weir_log_line(&a->log, WEIR_LOG_WARNING,

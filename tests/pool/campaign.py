@@ -144,7 +144,7 @@ class Client:
                          f"{self.world.log(self.name)}")
         counts = json.loads(line)
         for key in self.world.sums:
-            self.world.sums[key] += counts[key]
+            self.world.sums[key] += counts.get(key, 0)
         return counts
 
     def check(self):

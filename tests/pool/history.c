@@ -3,10 +3,11 @@
  * A client of a pool's volume that records what it does, for linear.go: history VOLUME LOG SECONDS
  * SEED [KEYFILE], as register.c.
  *
- * A few pages are registers. Each thread writes and reads every page, one at a time. The log, a
- * file in shared memory, has a record of each operation: when it was called, and when it returned.
- * An operation that never returned, because its client was killed or replaced, has 0 there: it may
- * have taken effect at any time, or never. The next client goes on with the log.
+ * The first eight bytes of a few pages are registers; register.c looks at whole pages. Each thread
+ * writes and reads every page, one at a time. The log, a file in shared memory, has a record of
+ * each operation: when it was called, and when it returned. An operation that never returned,
+ * because its client was killed or replaced, has 0 there: it may have taken effect at any time, or
+ * never. The next client goes on with the log.
  *
  * The program prints "open", and at its end counters as one line of JSON. Exit status: 0; 2 bad
  * arguments; 4 a request failed; 5 the claim on the volume is over; 6 the volume does not open.
@@ -149,7 +150,7 @@ static void print_result(void)
 	struct weir_volume_info info = { 0 };
 
 	weir_volume_info(volume, &info, sizeof(info));
-	printf("{\"reads\":%llu,\"writes\":%llu,\"torn\":0,\"gap_max_ms\":%llu,\"failovers\":%llu,"
+	printf("{\"reads\":%llu,\"writes\":%llu,\"gap_max_ms\":%llu,\"failovers\":%llu,"
 	       "\"missed_writes\":%llu,\"mismatches\":%llu,\"copied_bytes\":%llu}\n",
 	       (unsigned long long)reads, (unsigned long long)writes,
 	       (unsigned long long)(gap_max_ns / WEIR_NS_PER_MS),

@@ -6,9 +6,11 @@ linear_test.py WEIR HISTORY
 A campaign of failures with clients that record their operations on a few pages, any thread any
 page, and Porcupine's verdict on the records. First it must find planted mistakes in short records.
 """
+import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -79,13 +81,24 @@ class Linear(unittest.TestCase):
     def test_volumes_are_linearizable_under_failures(self):
         for scheme, seed in ("copies=2", "3"), ("code=2+1", "4"):
             with self.subTest(scheme):
-                done = subprocess.run(
-                    [sys.executable, HERE / "campaign.py", "--scheme", scheme, "--seed", seed,
-                     "--rounds", "4", "--lease", "4", "--then", CHECKER, WEIR, HISTORY],
-                    capture_output=True, text=True, check=False, timeout=LONG_S)
-                print(done.stdout, flush=True)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertIn("linearizable", done.stdout)
+                status, said, complaints = self.campaign(
+                    "--scheme", scheme, "--seed", seed, "--rounds", "4", "--lease", "4",
+                    "--then", CHECKER, WEIR, HISTORY)
+                print(said, flush=True)
+                self.assertEqual(status, 0, complaints)
+                self.assertIn("linearizable", said)
+
+    def campaign(self, *words):
+        """Its donors end with it, also after a timeout."""
+        process = subprocess.Popen([sys.executable, HERE / "campaign.py", *words], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True)
+        try:
+            said, complaints = process.communicate(timeout=LONG_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return process.returncode, said, complaints
 
 
 if __name__ == "__main__":
