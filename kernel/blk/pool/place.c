@@ -142,8 +142,6 @@ static bool check_session(struct weir_blk_volume *volume, u8 number)
 	}
 	weir_blk_target_close(target);
 	target->since = jiffies;
-	/* If the donor has ended, its host refuses at once, and writes wait for that. */
-	weir_blk_target_connect_soon(target, 0);
 	return false;
 }
 
@@ -179,10 +177,15 @@ static void check_absence(struct weir_blk_volume *volume, struct weir_blk_target
 static void check_target(struct weir_blk_volume *volume, u8 number)
 {
 	struct weir_blk_target *target = &volume->target[number];
-	bool is_up = target->session && check_session(volume, number);
+	unsigned int join_ms = WEIR_BLK_TARGET_JOIN_MS;
+	bool is_up;
 
+	/* If the donor has ended, its host refuses at once, and writes wait for that. */
+	if (target->session && time_after(jiffies, target->since + msecs_to_jiffies(join_ms)))
+		join_ms = 0;
+	is_up = target->session && check_session(volume, number);
 	if (!target->session) {
-		weir_blk_target_connect_soon(target, WEIR_BLK_TARGET_JOIN_MS);
+		weir_blk_target_connect_soon(target, join_ms);
 		check_absence(volume, target);
 	}
 	spin_lock_bh(&volume->lock);
