@@ -45,7 +45,7 @@ void weir_coded_init(const struct weir_coded_layout *layout, struct weir_coded_e
 		c->current[i] = WEIR_CODED_NO_PLACE;
 	c->number = 0;
 	c->next = 0;
-	c->has_wrong = false;
+	c->has_due = false;
 }
 
 static bool is_live(const struct weir_replica *replica)
@@ -123,12 +123,6 @@ static uint16_t first_shards(uint16_t shards, uint8_t count)
 	return first;
 }
 
-/* The slots that have a place right, or are getting it. */
-static uint16_t slots_at(const struct weir_coded_place *place)
-{
-	return place->at & (uint16_t)~place->wrong;
-}
-
 /* The live slots with a stripe. A stripe without a place is zeroes everywhere. */
 static uint16_t slots_with(const struct weir_extents *v, const struct weir_coded_extent *c,
 			   uint32_t extent, uint32_t stripe)
@@ -136,16 +130,24 @@ static uint16_t slots_with(const struct weir_extents *v, const struct weir_coded
 	uint32_t place = c->current[stripe];
 
 	return weir_coded_live(v, extent) &
-	       (place == WEIR_CODED_NO_PLACE ? UINT16_MAX : slots_at(&c->place[place]));
+	       (place == WEIR_CODED_NO_PLACE ? UINT16_MAX : c->place[place].at);
+}
+
+static void make_due(struct weir_coded_extent *c, uint32_t stripe)
+{
+	c->place[c->current[stripe]].is_due = true;
+	c->has_due = true;
 }
 
 int weir_coded_choose(const struct weir_coded_layout *layout, struct weir_extents *v,
-		      const struct weir_coded_extent *c, uint32_t extent, uint32_t stripe,
+		      struct weir_coded_extent *c, uint32_t extent, uint32_t stripe,
 		      uint16_t tried, uint16_t wanted, struct weir_coded_set *set)
 {
 	uint16_t slots = slots_with(v, c, extent, stripe) & (uint16_t)~tried;
 	uint16_t up = find_shards(v, extent, slots, true, set), all;
 
+	if (weir_coded_lacking(v, c, extent, stripe))
+		make_due(c, stripe);
 	if (c->current[stripe] == WEIR_CODED_NO_PLACE) {
 		all = up ? up : find_shards(v, extent, slots, false, set);
 		wanted = first_shards(all, all != 0);
@@ -206,7 +208,7 @@ int weir_coded_begin(const struct weir_coded_layout *layout, struct weir_coded_e
 		i = c->next;
 		c->next = (i + 1) % layout->places;
 	} while (c->place[i].state != WEIR_CODED_FREE);
-	c->place[i] = (struct weir_coded_place){ WEIR_CODED_WRITING, slots, stripe };
+	c->place[i] = (struct weir_coded_place){ WEIR_CODED_WRITING, false, slots, stripe };
 	w->place = i;
 	w->record = (struct weir_coded_record){ .epoch = epoch,
 						.number = ++c->number,
@@ -247,8 +249,8 @@ void weir_coded_join(const struct weir_coded_layout *layout, struct weir_coded_e
 
 void weir_coded_distrust(struct weir_coded_extent *c, uint32_t stripe, uint16_t slots)
 {
-	c->place[c->current[stripe]].wrong |= slots;
-	c->has_wrong = true;
+	c->place[c->current[stripe]].at &= (uint16_t)~slots;
+	make_due(c, stripe);
 }
 
 void weir_coded_repaired(struct weir_coded_extent *c, uint32_t stripe, uint16_t slots)
@@ -256,14 +258,14 @@ void weir_coded_repaired(struct weir_coded_extent *c, uint32_t stripe, uint16_t 
 	struct weir_coded_place *place = &c->place[c->current[stripe]];
 
 	place->at |= slots;
-	place->wrong = 0;
+	place->is_due = false;
 }
 
 bool weir_coded_is_whole(const struct weir_coded_layout *layout,
 			 const struct weir_coded_extent *c, uint8_t slot)
 {
 	for (uint32_t i = 0; i < layout->places; i++) {
-		if (c->place[i].state != WEIR_CODED_FREE && !(slots_at(&c->place[i]) >> slot & 1))
+		if (c->place[i].state != WEIR_CODED_FREE && !(c->place[i].at >> slot & 1))
 			return false;
 	}
 	return true;
@@ -297,31 +299,36 @@ uint16_t weir_coded_lacking(const struct weir_extents *v, const struct weir_code
 
 	if (place == WEIR_CODED_NO_PLACE)
 		return 0;
-	return weir_coded_live(v, extent) & (uint16_t)~slots_at(&c->place[place]);
+	return weir_coded_live(v, extent) & (uint16_t)~c->place[place].at;
+}
+
+static uint16_t find_filling(const struct weir_extents *v, uint32_t extent)
+{
+	uint16_t slots = 0;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		if (v->extent[extent].replica[slot].state == WEIR_REPLICA_FILLING)
+			slots |= (uint16_t)(1u << slot);
+	}
+	return slots;
 }
 
 /* Searches an extent from @stripe on. */
 static bool find_stripe(const struct weir_coded_layout *layout, const struct weir_extents *v,
 			const struct weir_coded_extent *c, uint32_t extent, uint32_t *stripe)
 {
+	uint16_t filling = find_filling(v, extent);
+
 	if (!weir_coded_is_enough(layout, v, extent, UINT16_MAX))
 		return false;
 	for (uint32_t i = 0; i < layout->stripes; i++) {
 		uint32_t at = (*stripe + i) % layout->stripes;
+		uint16_t lacking = weir_coded_lacking(v, c, extent, at);
 
-		if (!weir_coded_lacking(v, c, extent, at))
+		if (!lacking || (!(lacking & filling) && !c->place[c->current[at]].is_due))
 			continue;
 		*stripe = at;
 		return true;
-	}
-	return false;
-}
-
-static bool has_filling(const struct weir_extents *v, uint32_t extent)
-{
-	for (uint8_t slot = 0; slot < v->slots; slot++) {
-		if (v->extent[extent].replica[slot].state == WEIR_REPLICA_FILLING)
-			return true;
 	}
 	return false;
 }
@@ -336,16 +343,16 @@ static bool find_extent(const struct weir_coded_layout *layout, struct weir_exte
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		uint32_t at = (first + i) % v->nr_extents, from = i ? 0 : *stripe;
 
-		if (!has_filling(v, at)) {
+		if (!find_filling(v, at)) {
 			v->nr_wanted -= v->extent[at].is_wanted;
 			v->extent[at].is_wanted = false;
-			if (!extents[at].has_wrong)
+			if (!extents[at].has_due)
 				continue;
 		}
 		if (wanted && !v->extent[at].is_wanted)
 			continue;
 		if (!find_stripe(layout, v, &extents[at], at, &from)) {
-			extents[at].has_wrong = false;
+			extents[at].has_due = false;
 			continue;
 		}
 		*extent = at;
@@ -410,7 +417,7 @@ int weir_coded_recover(const struct weir_coded_layout *layout, struct weir_coded
 		if (c->place[place].state != WEIR_CODED_FREE)
 			return -EIO;
 		c->place[place] =
-			(struct weir_coded_place){ WEIR_CODED_CURRENT, slots, stripe };
+			(struct weir_coded_place){ WEIR_CODED_CURRENT, false, slots, stripe };
 	}
 	for (uint32_t i = 0; i < layout->stripes * layout->width * WEIR_CODED_FRAGMENT_PAGES; i++)
 		c->sum[i] = WEIR_SUM_UNKNOWN;

@@ -29,9 +29,10 @@
  * place in use is whole. A stripe is written, repaired or read at a time: the host orders requests
  * by stripes.
  *
- * A fragment whose checksum is wrong is not read any more, but repaired at its place: the record
- * already says which bytes are right. One repair follows each read that notices wrong bytes, so
- * that a donor with bad memory causes no endless work.
+ * A fragment whose checksum is wrong is not read until it is repaired at its place: the record
+ * already says which bytes are right. A read that notices wrong bytes, or goes around them, makes
+ * one repair due. So a repair that fails comes again, but a donor with bad memory causes no endless
+ * work. A shard being filled gets repairs until it is whole.
  *
  * The host encodes, moves bytes, and keeps time.
  *
@@ -81,13 +82,14 @@ enum weir_coded_place_state {
 /**
  * struct weir_coded_place - a place
  * @state: an enum weir_coded_place_state; @stripe: unless FREE
- * @at: a bit for each slot that has it, or is getting it; @wrong: those with wrong bytes
+ * @at: a bit for each slot that has it right, or is getting it
+ * @is_due: a repair of VALID slots is
  */
 struct weir_coded_place {
 	uint8_t state;
+	bool is_due;
 	uint16_t at;
 	uint32_t stripe;
-	uint16_t wrong;
 };
 
 /**
@@ -98,7 +100,7 @@ struct weir_coded_place {
  * @sum: *kept*; expected checksum of each page, by stripe, shard and page: see page_sum.h
  * @number: of the last generation
  * @next: where to look for a free place
- * @has_wrong: some place may have a wrong fragment
+ * @has_due: a repair of some place may be due
  */
 struct weir_coded_extent {
 	struct weir_coded_place *place;
@@ -106,7 +108,7 @@ struct weir_coded_extent {
 	uint32_t *current, *sum;
 	uint64_t number;
 	uint32_t next;
-	bool has_wrong;
+	bool has_due;
 };
 
 /* A write in progress. @place: where its fragments go; @record: for that place */
@@ -175,12 +177,12 @@ struct weir_coded_set {
  *
  * Shards whose donors are UP come first: the read is direct unless a wanted shard's donor is not
  * UP, and k others are. Of a stripe without a place, any shard is chosen: its donor refuses a
- * client that has lost the volume.
+ * client that has lost the volume. If a live slot lacks the stripe, a repair is due.
  *
  * Return: 0; -EIO: fewer than k shards are left, and not all that are wanted.
  */
 int weir_coded_choose(const struct weir_coded_layout *layout, struct weir_extents *v,
-		      const struct weir_coded_extent *c, uint32_t extent, uint32_t stripe,
+		      struct weir_coded_extent *c, uint32_t extent, uint32_t stripe,
 		      uint16_t tried, uint16_t wanted, struct weir_coded_set *set);
 
 /* Counts the slots as used, so that their memory stays; and ends that. */
@@ -227,10 +229,7 @@ void weir_coded_join(const struct weir_coded_layout *layout, struct weir_coded_e
 /* @slots have wrong bytes in a current place. They are not read until they are repaired. */
 void weir_coded_distrust(struct weir_coded_extent *c, uint32_t stripe, uint16_t slots);
 
-/*
- * A repair has ended: @slots have got fragment and record of a current place. Wrong fragments that
- * it left are as before: the next read notices them.
- */
+/* A repair has ended: only @slots have got fragment and record of a current place. None is due. */
 void weir_coded_repaired(struct weir_coded_extent *c, uint32_t stripe, uint16_t slots);
 
 /* Whether a slot has all places in use, those being written included. */

@@ -216,6 +216,8 @@ PLANTS = {
     # A wrong fragment is taken for right.
     "coded_unchecked": ("\t\t\treturn false;\n\t}\n\tif (is_known ||",
                         "\t\t\tcontinue;\n\t}\n\tif (true || is_known ||"),
+    # A wrong fragment is left as it is.
+    "coded_unrepaired": ("if (!v->core.repairs)", "if (true)"),
     # A write is done without its record; so is a repair.
     "coded_early": ("piece->step == WRITE_RECORDS) {", "true) {"),
     # A stripe without a place has the bytes that were read as a proof.

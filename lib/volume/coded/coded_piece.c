@@ -95,7 +95,7 @@ static uint64_t number_of(const struct weir_volume_piece *piece, uint8_t shard, 
 
 static void finish(struct weir_volume_piece *piece, int status)
 {
-	if (status && piece->request->op == WEIR_VOLUME_REPAIR && !is_blank(piece))
+	if (piece->request->op == WEIR_VOLUME_REPAIR && !is_blank(piece))
 		weir_coded_repaired(extent_of(piece), stripe_of(piece), 0);
 	free(piece->coded.fragments);
 	piece->coded.fragments = NULL;

@@ -2,8 +2,8 @@
 /*
  * A client of a volume with a code or copies, for pool_test.py: coded_client VOLUME MODEL. The file
  * MODEL has the right bytes of the volume, over several clients. The program prints "open". Each
- * line on standard input is a command, answered by "done" and the number of reads with wrong
- * checksums:
+ * line on standard input is a command, answered by "done" and three numbers: reads with wrong
+ * checksums, bytes that the volume has repaired, and bytes of data that the command spoilt.
  *
  *	work N		some threads make N requests each, and compare each read
  *	check		read the volume from begin to end, and compare each byte
@@ -32,6 +32,7 @@ static struct weir_volume *volume;
 static uint64_t bytes;
 static char *model;
 static unsigned int requests;
+static uint64_t spoilt;
 
 static void must(bool holds, const char *what, uint64_t offset)
 {
@@ -108,6 +109,7 @@ static void check(void)
 	free(buf);
 }
 
+/* Only fragments with data count as spoilt: no read has to notice wrong parity. */
 static void spoil_stripe(uint32_t extent, uint32_t stripe, uint8_t slot)
 {
 	const struct weir_volume_coded *coded = volume->coded;
@@ -126,6 +128,8 @@ static void spoil_stripe(uint32_t extent, uint32_t stripe, uint8_t slot)
 		must(!weir_write(*weir_volume_region(volume, extent, slot),
 				 i * WEIR_VOLUME_PAGE_BYTES + 100, noise, sizeof(noise)),
 		     "no spoiling", i);
+	if (volume->extents[extent].replica[slot].shard < coded->layout.data)
+		spoilt += WEIR_VOLUME_FRAGMENT_BYTES;
 }
 
 static void spoil(const char *donor)
@@ -158,6 +162,7 @@ static void obey(const char *line)
 	struct weir_volume_info info = { 0 };
 	char donor[64];
 
+	spoilt = 0;
 	if (sscanf(line, "work %u", &requests) == 1)
 		work_all();
 	else if (sscanf(line, "spoil %63s", donor) == 1)
@@ -165,7 +170,8 @@ static void obey(const char *line)
 	else
 		check();
 	weir_volume_info(volume, &info, sizeof(info));
-	printf("done %llu\n", (unsigned long long)info.mismatches);
+	printf("done %llu %llu %llu\n", (unsigned long long)info.mismatches,
+	       (unsigned long long)info.repaired_bytes, (unsigned long long)spoilt);
 	fflush(stdout);
 }
 

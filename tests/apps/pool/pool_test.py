@@ -476,9 +476,17 @@ class Code(World):
     def do(self, command):
         """Returns the number of reads that found wrong bytes so far."""
         self.process.stdin.write(command + "\n")
-        done, mismatches = (self.process.stdout.readline() or "died 0").split()
+        done, *numbers = (self.process.stdout.readline() or "died").split()
         self.assertEqual(done, "done", command)
-        return int(mismatches)
+        mismatches, self.repaired, self.spoilt = map(int, numbers)
+        return mismatches
+
+    def until_repaired(self, least):
+        """Each read has the right bytes, before and after the client has repaired them."""
+        def is_repaired():
+            self.do("check")
+            return self.repaired >= least
+        self.until(is_repaired)
 
     def kill(self, names):
         for name in names:
@@ -520,15 +528,17 @@ class Code(World):
         donors = self.ask("donors", self.pool)["donors"]
         for known in True, False:  # whether the client has written the pages
             noticed = self.do("spoil b")
+            spoilt = self.spoilt
+            self.assertGreater(spoilt, 0)
             if not known:
                 self.close()
                 self.open()
                 noticed = 0
             self.assertGreater(self.do("check"), noticed)
-            self.until(lambda: self.do("check") == self.do("check"))
+            self.until_repaired(spoilt)
         self.assertEqual(self.ask("donors", self.pool)["donors"], donors)  # nobody was reported
         self.kill("c")  # its data come from b's parity, which nobody has read
-        self.until(lambda: self.do("check") == self.do("check"))
+        self.until_repaired(spoilt + 1)
 
     def test_a_wrong_page_of_a_copy_is_repaired_in_place(self):
         self.ask("volume", "create", "--scheme", "copies=2", "--extent", "256K", self.pool, "w",

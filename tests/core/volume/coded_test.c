@@ -2,7 +2,7 @@
 /*
  * Coded extents against a naive account: a world of members with memory. Writers die at any step
  * of a write, repair or opening. A fragment is a number, made of stripe, version and shard, or
- * SPOILED: then a read notices once, and the next repair of the stripe makes it right. A read
+ * SPOILED: then a read notices once, and a repair that ends well makes it right. A read
  * must give the last version done. An opening must find a version, whole in all members that count,
  * from the last done to the last begun.
  */
@@ -21,7 +21,7 @@
 #define PLACES 7u
 #define OPS 4u
 #define MEMBERS_MAX (2 * WEIR_EXTENTS_WIDTH_MAX)
-#define SPOILED 0 /* no version is 0 */
+#define SPOILED UINT64_MAX /* unlike new memory, which is zeroes */
 
 /**
  * struct member - a donor's part in the group
@@ -71,7 +71,7 @@ struct coded_world {
 	uint64_t begun[STRIPES], done[STRIPES], dead[STRIPES];
 	uint64_t epoch;
 	uint32_t eager;
-	uint64_t opened, written, repaired, read, promoted, healed;
+	uint64_t opened, written, repaired, read, promoted, healed, failed;
 };
 
 static uint32_t below(struct coded_world *w, uint32_t count)
@@ -173,6 +173,11 @@ static void begin_repair(struct coded_world *w)
 	if (!op || !weir_coded_next_repair(&w->layout, &w->v, &w->c, &extent, &stripe) ||
 	    is_busy(w, stripe))
 		return;
+	if (!below(w, 8)) {
+		weir_coded_repaired(&w->c, stripe, 0);
+		w->failed++;
+		return;
+	}
 	*op = (struct op){ .kind = OP_REPAIR,
 			   .stripe = stripe,
 			   .version = w->done[stripe],
@@ -188,7 +193,10 @@ static void end_op(struct coded_world *w, struct op *op)
 		w->written++;
 	} else {
 		weir_coded_repaired(&w->c, op->stripe, op->slots);
-		forget_notices(w, op->w.place);
+		for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
+			if (w->member[i].slot >= 0 && op->slots >> w->member[i].slot & 1)
+				w->member[i].is_noticed[op->w.place] = false;
+		}
 		w->repaired++;
 	}
 	weir_coded_release(&w->v, 0, op->slots);
@@ -511,6 +519,7 @@ static void step(struct coded_world *w)
 static void every_stripe_is_old_or_new_whoever_dies(void **state)
 {
 	uint64_t opened = 0, written = 0, repaired = 0, read = 0, promoted = 0, healed = 0;
+	uint64_t failed = 0;
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -526,12 +535,13 @@ static void every_stripe_is_old_or_new_whoever_dies(void **state)
 		read += w.read;
 		promoted += w.promoted;
 		healed += w.healed;
+		failed += w.failed;
 	}
 	assert_true(opened > SEEDS && written > 10 * SEEDS && repaired > SEEDS && read > SEEDS &&
-		    promoted > SEEDS / 4 && healed > SEEDS);
+		    promoted > SEEDS / 4 && healed > SEEDS && failed > SEEDS / 4);
 }
 
-static void a_read_that_notices_wrong_bytes_causes_one_repair(void **state)
+static void each_read_of_a_stripe_with_wrong_bytes_causes_one_repair(void **state)
 {
 	uint32_t sums[WEIR_EXTENTS_WIDTH_MAX] = { 0 }, extent = 0, stripe = 0;
 	struct weir_coded_write write;
@@ -545,8 +555,8 @@ static void a_read_that_notices_wrong_bytes_causes_one_repair(void **state)
 	assert_int_equal(weir_coded_begin(&w.layout, &w.c, 0, 3, 9, sums, all, &write), 0);
 	weir_coded_commit(&w.c, &write);
 	assert_false(weir_coded_next_repair(&w.layout, &w.v, &w.c, &extent, &stripe));
+	weir_coded_distrust(&w.c, 3, 1);
 	for (uint32_t i = 0; i < 2; i++) {
-		weir_coded_distrust(&w.c, 3, 1);
 		assert_true(weir_coded_next_repair(&w.layout, &w.v, &w.c, &extent, &stripe));
 		assert_int_equal(stripe, 3);
 		assert_int_equal(weir_coded_lacking(&w.v, &w.c, 0, 3), 1);
@@ -555,7 +565,11 @@ static void a_read_that_notices_wrong_bytes_causes_one_repair(void **state)
 		weir_coded_release(&w.v, 0, set.slots);
 		weir_coded_repaired(&w.c, 3, (uint16_t)i); /* the first repair fails */
 		assert_false(weir_coded_next_repair(&w.layout, &w.v, &w.c, &extent, &stripe));
+		assert_int_equal(weir_coded_choose(&w.layout, &w.v, &w.c, 0, 3, 0, 1, &set), 0);
+		assert_int_equal(set.slots & 1, i);
+		weir_coded_release(&w.v, 0, set.slots);
 	}
+	assert_false(weir_coded_next_repair(&w.layout, &w.v, &w.c, &extent, &stripe));
 }
 
 static void a_record_of_another_place_or_volume_is_none(void **state)
@@ -620,7 +634,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_stripe_is_old_or_new_whoever_dies),
-		cmocka_unit_test(a_read_that_notices_wrong_bytes_causes_one_repair),
+		cmocka_unit_test(each_read_of_a_stripe_with_wrong_bytes_causes_one_repair),
 		cmocka_unit_test(a_record_of_another_place_or_volume_is_none),
 		cmocka_unit_test(an_extent_has_a_stripe_at_least_and_places_to_spare),
 	};
