@@ -2,11 +2,13 @@
 /*
  * A NIC reaches a dma-buf by the bus. softnic copies by the CPU, so softnic maps the buffer. The
  * kernel maps no buffer out of the CPU's reach, such as memory of a GPU, and the region is refused.
- * The data path copies as for any region.
+ * The data path copies as for any region: peers have the kernel look up the pages. It refuses pages
+ * of VM_PFNMAP, as the system heap, TTM and, since Linux 6.12, udmabuf map them.
  */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "dmabuf.h"
@@ -34,6 +36,15 @@ static int map_range(int fd, uint64_t begin, size_t bytes, int access, void **at
 	return *at == MAP_FAILED ? errno : 0;
 }
 
+/* Where process_vm_readv is forbidden (EPERM, ENOSYS), nothing speaks against the mapping. */
+static bool can_peers_copy(void *at)
+{
+	char byte;
+	struct iovec here = { &byte, 1 }, there = { at, 1 };
+
+	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+}
+
 /* As in libibverbs, the address of such a region is the offset in the buffer. */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				 int fd, int access)
@@ -53,7 +64,12 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 		errno = rc;
 		return NULL;
 	}
-	mr = ibv_reg_mr_iova2(pd, (uint8_t *)map + within, length, iova, (unsigned int)access);
+	mr = NULL;
+	if (can_peers_copy((uint8_t *)map + within))
+		mr = ibv_reg_mr_iova2(pd, (uint8_t *)map + within, length, iova,
+				      (unsigned int)access);
+	else
+		errno = EOPNOTSUPP;
 	if (!mr) {
 		rc = errno;
 		munmap(map, within + length);
