@@ -28,6 +28,7 @@ import time
 
 PATIENCE_S = 120
 KILL_AFTER_S = 1.5  # at most; the longest of these programs needs about a second
+NEXT_CLIENT_S = 10  # a server that had its client ends sooner
 TCP_LISTEN = "0A"
 NAMES = "@weir-softnic-"
 
@@ -148,7 +149,15 @@ class Run:
         stays = self.program.serves or self.program.awaits
         if self.program.quiet or (stays and victim == 1):
             return None
-        return self.end_of(other)
+        return self.end_of_server(other) if victim == 1 else self.end_of(other)
+
+    def end_of_server(self, server):
+        """A client that was killed before it connected leaves its server to the next one."""
+        try:
+            server.wait(NEXT_CLIENT_S)
+        except subprocess.TimeoutExpired:
+            return self.end_of(self.start(self.program.client)) or self.end_of(server)
+        return None
 
     @staticmethod
     def end_of(process):
