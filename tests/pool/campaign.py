@@ -302,6 +302,10 @@ class World:
     def pause(self, longest=0.5):
         time.sleep(self.rng.random() * longest)
 
+    def let_leases_end(self):
+        """A donor that was silent may lose its lease now, and the next failure is another's."""
+        time.sleep(self.args.lease)
+
     # The failures.
 
     def kill_donor(self):
@@ -331,6 +335,7 @@ class World:
         process.send_signal(signal.SIGSTOP)
         self.pause(3 * self.args.lease)
         process.send_signal(signal.SIGCONT)
+        self.let_leases_end()
         return name
 
     def kill_client(self):
@@ -391,6 +396,7 @@ class World:
         self.pause(2)
         for process in self.etcd.processes:
             process.send_signal(signal.SIGCONT)
+        self.let_leases_end()
 
     # Failures of the network.
 
@@ -400,6 +406,7 @@ class World:
         self.place.cut(name)
         self.pause(3 * self.args.lease)
         self.place.join(name)
+        self.let_leases_end()
         return name
 
     def cut_client(self):
@@ -416,6 +423,7 @@ class World:
         self.place.split(hosts)
         self.pause(3 * self.args.lease)
         self.place.split([])
+        self.let_leases_end()
         return " ".join(hosts)
 
     def round(self):
