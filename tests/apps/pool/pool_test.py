@@ -80,7 +80,13 @@ class World(unittest.TestCase):
     def until(self, holds):
         end = time.monotonic() + PATIENCE
         while not look(holds, 0.1):
-            self.assertLess(time.monotonic(), end, self.weir("status", self.pool))
+            if time.monotonic() > end:
+                self.fail(f"{self.weir('status', self.pool)}\n{self.last_words()}")
+
+    def last_words(self):
+        """Of the donors, with their exit status."""
+        return "".join(f"{name}, {process.poll()}: {self.log(name)[-2000:]}\n"
+                       for name, (process, _) in self.donors.items())
 
     def weir(self, *args):
         return subprocess.run([WEIR, "pool", *args], stdin=subprocess.DEVNULL,
