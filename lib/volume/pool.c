@@ -511,12 +511,22 @@ static bool is_ready(const struct weir_volume *v)
 	return v->rebuild ? v->pool->is_rebuilt : v->pool->is_open;
 }
 
+/* How long an opening waits without progress. */
+static uint64_t patience_ns(struct weir_volume *v)
+{
+	uint64_t ns;
+
+	weir_volume_lock(v); /* the maintaining thread replaces the map */
+	ns = 2 * v->options.timeout_ns + 3ull * v->pool->map->lease_ms * WEIR_NS_PER_MS;
+	weir_volume_unlock(v);
+	return ns;
+}
+
 /* Each change wakes. Progress of copies, and a donor's stop, are seen within a moment. */
 int weir_volume_pool_wait_open(struct weir_volume *v, struct weir_error *error)
 {
 	struct weir_volume_pool *p = v->pool;
-	uint64_t patience_ns = 2 * v->options.timeout_ns + 3ull * p->map->lease_ms * WEIR_NS_PER_MS;
-	uint64_t until_ns = 0, last = UINT64_MAX;
+	uint64_t wait_ns = patience_ns(v), until_ns = 0, last = UINT64_MAX;
 	bool is_done = false;
 	int rc = 0;
 
@@ -528,7 +538,7 @@ int weir_volume_pool_wait_open(struct weir_volume *v, struct weir_error *error)
 		is_done = is_ready(v);
 		progress = p->members.moves + v->core.copied + p->map->revision;
 		if (progress != last)
-			until_ns = weir_after_ns(weir_now_ns(), patience_ns);
+			until_ns = weir_after_ns(weir_now_ns(), wait_ns);
 		last = progress;
 		rc = is_done ? 0 : find_obstacle(v, error);
 		if (!is_done && !rc && weir_now_ns() >= until_ns)
