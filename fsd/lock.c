@@ -93,7 +93,7 @@ static void lock_free(struct fsd *fsd, struct fsd_lock *lock)
 	free(lock);
 }
 
-/* @type: of the request. An unlock must be possible whatever locks there are. */
+/* @type: of the request. An unlock may use memory that locks may not, within the same bounds. */
 static struct fsd_lock *lock_new(struct fsd *fsd, uint32_t type)
 {
 	enum fsd_meta_use use = type == F_UNLCK ? FSD_META_OPEN : FSD_META_LOCK;

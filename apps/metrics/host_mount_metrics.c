@@ -20,7 +20,7 @@ static const struct metric of_mount[] = {
 	VALUE("inodes", "inodes that the kernel knows", inodes),
 	VALUE("threads", "threads that receive the kernel's requests", threads),
 	VALUE("waiting_threads", "threads that wait for the donor beyond the timeout", waiting),
-	VALUE("shared", "1 if other clients have mounted the file system, too, else 0", shared),
+	VALUE("shared", "0 if this client is alone or has the lease, else 1", shared),
 	{ NULL },
 };
 
