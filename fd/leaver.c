@@ -22,7 +22,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -48,7 +47,7 @@ struct end {
 struct keeper {
 	sem_t nr_sent;
 	_Atomic bool ends;
-	_Atomic int users; /* the thread, and the process */
+	_Atomic int users; /* the thread, and the process; 0: the place is free */
 	struct end process;
 	pid_t leavers[LEAVERS_MAX]; /* thread ids; 0: none */
 	/* The lock guards the rest. */
@@ -59,17 +58,11 @@ struct keeper {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t tried = PTHREAD_COND_INITIALIZER;
 /* lock held */
+static struct keeper keepers[KEEPERS_MAX];
 static struct keeper *keeper;
 static int to_keeper = -1; /* without a keeper: one starts */
-static unsigned int nr_keepers;
 static time_t retry_s; /* no keeper starts before */
 static bool was_used, is_impossible;
-
-static void put_keeper(struct keeper *k)
-{
-	if (--k->users == 0)
-		free(k);
-}
 
 static void wait_for(sem_t *sem)
 {
@@ -227,10 +220,7 @@ static void *keep(void *arg)
 			;
 		goes_on = !k->ends && start_leaver(k, nr);
 	}
-	put_keeper(k);
-	pthread_mutex_lock(&lock);
-	nr_keepers--;
-	pthread_mutex_unlock(&lock);
+	k->users--;
 	return NULL;
 }
 
@@ -241,7 +231,7 @@ static void end_keeper(struct keeper *k)
 	to_keeper = -1;
 	k->ends = true;
 	sem_post(&k->nr_sent);
-	put_keeper(k);
+	k->users--;
 	keeper = NULL;
 }
 
@@ -267,18 +257,20 @@ static void *end_when_idle(void *unused)
 /* The child has no keeper. If the parent held the lock, @to_keeper may be anything. */
 static void start_child(void)
 {
+	int i;
+
 	if (pthread_mutex_trylock(&lock)) {
 		lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	} else {
 		pthread_mutex_unlock(&lock);
-		free(keeper);
 		if (to_keeper >= 0)
 			close(to_keeper);
 	}
+	for (i = 0; i < KEEPERS_MAX; i++)
+		keepers[i].users = 0;
 	tried = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	to_keeper = -1;
 	keeper = NULL;
-	nr_keepers = 0;
 	retry_s = 0;
 }
 
@@ -300,32 +292,38 @@ static bool meet_keeper(struct keeper *k)
 	       !connect(to_keeper, (const struct sockaddr *)&k->own.at, k->own.length);
 }
 
+/* lock held */
+static struct keeper *find_free(void)
+{
+	int i;
+
+	for (i = 0; i < KEEPERS_MAX; i++)
+		if (!keepers[i].users)
+			return &keepers[i];
+	return NULL;
+}
+
 /* lock held, but not while the keeper makes its few system calls. */
 static bool start_keeper(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct keeper *k;
+	struct keeper *k = find_free();
 
-	if (to_keeper >= 0 || is_impossible || nr_keepers == KEEPERS_MAX || now().tv_sec < retry_s)
+	if (to_keeper >= 0 || is_impossible || !k || now().tv_sec < retry_s)
 		return false;
 	pthread_once(&once, watch_forks);
 	retry_s = now().tv_sec + LEAVER_RETRY_S;
-	k = calloc(1, sizeof(*k));
-	if (!k)
-		return false;
+	*k = (struct keeper){ .users = 0 };
 	to_keeper = open_end(&k->process, NULL);
-	if (to_keeper < 0) {
-		free(k);
+	if (to_keeper < 0)
 		return false;
-	}
 	k->users = 2;
 	sem_init(&k->nr_sent, 0, 0);
 	if (!start_thread(keep, k)) {
-		put_keeper(k);
+		k->users--;
 		end_keeper(k);
 		return false;
 	}
-	nr_keepers++;
 	if (!meet_keeper(k) || !start_thread(end_when_idle, NULL)) {
 		end_keeper(k);
 		return false;
