@@ -18,13 +18,14 @@ struct seen_hole {
 };
 
 /*
- * @pages: struct seen_page, by number; @holes: struct seen_hole, without common blocks; @floor: of
- * blocks from @floor_first on; 0: none
+ * @pages: struct seen_page, by number, @nr_pages of them; @holes: struct seen_hole, without common
+ * blocks; @floor: of blocks from @floor_first on; 0: none; @latest: the greatest generation of all
+ * above and of slots sealed by this mount
  */
 struct seen_file {
 	uint64_t ino;
 	void *pages, *holes;
-	uint64_t floor, floor_first;
+	uint64_t nr_pages, floor, floor_first, latest;
 };
 
 void seen_init(struct seen_blocks *seen)
@@ -96,6 +97,23 @@ static uint64_t plain(uint64_t generation)
 	return generation & ~SEEN_MAY_BE_HOLE;
 }
 
+static struct seen_page *find_or_make_page(struct seen_file *file, uint64_t number)
+{
+	void *before = find_object(&file->pages, number);
+	struct seen_page *page = before;
+
+	if (!page)
+		page = find_or_make(&file->pages, number, sizeof(*page));
+	file->nr_pages += page && !before;
+	return page;
+}
+
+static void bump_latest(struct seen_file *file, uint64_t generation)
+{
+	if (file->latest < plain(generation))
+		file->latest = plain(generation);
+}
+
 static struct seen_hole *find_hole(const struct seen_file *file, const struct seen_hole *where)
 {
 	void *const *node = tfind(where, &file->holes, compare_holes);
@@ -147,8 +165,9 @@ void seen_note(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t 
 	pthread_mutex_lock(&seen->lock);
 	file = find_or_make(&seen->files, ino, sizeof(*file));
 	if (file)
-		page = find_or_make(&file->pages, block / SEEN_PAGE_BLOCKS, sizeof(*page));
+		page = find_or_make_page(file, block / SEEN_PAGE_BLOCKS);
 	if (page) {
+		bump_latest(file, generation);
 		known = &page->generation[block % SEEN_PAGE_BLOCKS];
 		if (generation > plain(*known)) {
 			*known = generation;
@@ -162,66 +181,78 @@ void seen_note(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t 
 		tell_lost(ino);
 }
 
-struct cut {
-	uint64_t first, end;
-	bool done;
-};
-
-static void cut_page(const void *node, VISIT visit, void *arg)
+void seen_seal(struct seen_blocks *seen, uint64_t ino, uint64_t generation)
 {
-	struct seen_page *page = *(struct seen_page *const *)node;
-	const struct cut *cut = arg;
-	uint64_t block = page->number * SEEN_PAGE_BLOCKS;
-
-	if (visit != postorder && visit != leaf)
-		return;
-	for (unsigned int i = 0; i < SEEN_PAGE_BLOCKS; i++, block++)
-		if (block >= cut->first && block < cut->end && page->generation[i])
-			page->generation[i] = (page->generation[i] + cut->done) | SEEN_MAY_BE_HOLE;
-}
-
-void seen_cut(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end)
-{
-	struct cut cut = { first, end, false };
-	const struct seen_file *file;
+	struct seen_file *file;
 
 	pthread_mutex_lock(&seen->lock);
 	file = find_object(&seen->files, ino);
 	if (file)
-		twalk_r(file->pages, cut_page, &cut);
-	seen->changes += file != NULL;
+		bump_latest(file, generation);
 	pthread_mutex_unlock(&seen->lock);
 }
 
-static void find_latest(const void *node, VISIT visit, void *arg)
-{
-	const struct seen_page *page = *(struct seen_page *const *)node;
-	uint64_t *latest = arg;
+struct cut {
+	struct seen_file *file;
+	uint64_t first, end;
+	bool done;
+};
 
-	if (visit != postorder && visit != leaf)
+static void cut_page(const struct cut *cut, struct seen_page *page)
+{
+	uint64_t block = page->number * SEEN_PAGE_BLOCKS;
+
+	for (unsigned int i = 0; i < SEEN_PAGE_BLOCKS; i++, block++) {
+		if (block < cut->first || block >= cut->end || !page->generation[i])
+			continue;
+		page->generation[i] = (page->generation[i] + cut->done) | SEEN_MAY_BE_HOLE;
+		bump_latest(cut->file, page->generation[i]);
+	}
+}
+
+static void visit_cut(const void *node, VISIT visit, void *arg)
+{
+	if (visit == postorder || visit == leaf)
+		cut_page(arg, *(struct seen_page *const *)node);
+}
+
+/* Looks for each page of a short range, and otherwise at all pages. */
+static void cut_pages(const struct cut *cut)
+{
+	uint64_t number = cut->first / SEEN_PAGE_BLOCKS;
+	uint64_t last = (cut->end - 1) / SEEN_PAGE_BLOCKS;
+	struct seen_page *page;
+
+	if (last - number >= cut->file->nr_pages) {
+		twalk_r(cut->file->pages, visit_cut, (void *)cut);
 		return;
-	for (unsigned int i = 0; i < SEEN_PAGE_BLOCKS; i++)
-		if (plain(page->generation[i]) > *latest)
-			*latest = plain(page->generation[i]);
+	}
+	for (; number <= last; number++) {
+		page = find_object(&cut->file->pages, number);
+		if (page)
+			cut_page(cut, page);
+	}
 }
 
-static void find_latest_hole(const void *node, VISIT visit, void *arg)
+void seen_cut(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end)
 {
-	const struct seen_hole *hole = *(struct seen_hole *const *)node;
-	uint64_t *latest = arg;
+	struct cut cut = { NULL, first, end, false };
 
-	if ((visit == postorder || visit == leaf) && hole->generation > *latest)
-		*latest = hole->generation;
+	if (first >= end)
+		return;
+	pthread_mutex_lock(&seen->lock);
+	cut.file = find_object(&seen->files, ino);
+	if (cut.file)
+		cut_pages(&cut);
+	seen->changes += cut.file != NULL;
+	pthread_mutex_unlock(&seen->lock);
 }
 
-/* Greater than @generation, and than all that the file has. */
-static uint64_t newest_of(const struct seen_file *file, uint64_t generation)
+/* Greater than all generations of the file, and at least @generation. Becomes the latest. */
+static uint64_t next_latest(struct seen_file *file, uint64_t generation)
 {
-	uint64_t latest = plain(file->floor);
-
-	twalk_r(file->pages, find_latest, &latest);
-	twalk_r(file->holes, find_latest_hole, &latest);
-	return latest < generation ? generation : latest + 1;
+	file->latest = file->latest < generation ? generation : file->latest + 1;
+	return file->latest;
 }
 
 /* Keeps one number of the file, and forgets those of its blocks. */
@@ -230,6 +261,7 @@ static void put_floor(struct seen_file *file, uint64_t floor)
 	tdestroy(file->pages, free);
 	tdestroy(file->holes, free);
 	file->pages = file->holes = NULL;
+	file->nr_pages = 0;
 	file->floor = floor;
 	file->floor_first = 0;
 }
@@ -240,17 +272,17 @@ static void put_floor(struct seen_file *file, uint64_t floor)
  */
 static void raise_file(struct seen_file *file, uint64_t first, uint64_t generation)
 {
-	struct cut cut = { first, UINT64_MAX, true };
+	const struct cut cut = { file, first, UINT64_MAX, true };
 
 	if (!first) {
-		put_floor(file, newest_of(file, generation) | SEEN_MAY_BE_HOLE);
+		put_floor(file, next_latest(file, generation) | SEEN_MAY_BE_HOLE);
 		return;
 	}
 	if (!file->floor || first < file->floor_first) {
-		file->floor = newest_of(file, generation) | SEEN_MAY_BE_HOLE;
+		file->floor = next_latest(file, generation) | SEEN_MAY_BE_HOLE;
 		file->floor_first = first;
 	}
-	twalk_r(file->pages, cut_page, &cut);
+	cut_pages(&cut);
 }
 
 /* Return: false: no memory. */
@@ -288,10 +320,35 @@ static bool make_way(struct seen_file *file, const struct seen_hole *hole)
 	return kept;
 }
 
+/* Adds the hole at @block to its neighbour @hole, if nothing has been sealed since. */
+static void join_hole(struct seen_file *file, struct seen_hole *hole, uint64_t block)
+{
+	const struct seen_hole where = { block, block + 1, 0 };
+	struct seen_hole *old = find_hole(file, &where);
+
+	if (!old || old->generation != file->latest)
+		return;
+	if (old->first < hole->first)
+		hole->first = old->first;
+	else
+		hole->end = old->end;
+	tdelete(old, &file->holes, compare_holes);
+	free(old);
+}
+
+/*
+ * The generation of a new hole must not refuse slots sealed in a neighbouring hole since. So holes
+ * are joined only if no slot was sealed, not even by a failed write.
+ */
 static bool punch_file(struct seen_file *file, struct seen_hole *hole)
 {
-	hole->generation = newest_of(file, hole->generation);
-	return make_way(file, hole) && add_hole(file, hole);
+	bool kept = make_way(file, hole);
+
+	if (hole->first)
+		join_hole(file, hole, hole->first - 1);
+	join_hole(file, hole, hole->end);
+	hole->generation = next_latest(file, hole->generation);
+	return kept && add_hole(file, hole);
 }
 
 void seen_punch(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end,
@@ -339,7 +396,7 @@ void seen_end(struct seen_blocks *seen, uint64_t ino, uint64_t generation)
 	pthread_mutex_lock(&seen->lock);
 	file = find_object(&seen->files, ino);
 	if (file) {
-		put_floor(file, newest_of(file, generation));
+		put_floor(file, next_latest(file, generation));
 		seen->changes++;
 	}
 	pthread_mutex_unlock(&seen->lock);
@@ -408,12 +465,22 @@ uint64_t seen_walk(struct seen_blocks *seen, void (*fn)(void *arg, const struct 
 	return changes;
 }
 
+/* The last mount may have sealed newer slots. */
+static void restore_latest(struct seen_file *file, const struct seen_entry *entry)
+{
+	unsigned int nr = entry->page < SEEN_HOLE ? SEEN_PAGE_BLOCKS : 1;
+
+	for (unsigned int i = 0; i < nr; i++)
+		bump_latest(file, plain(entry->generation[i]) + 1);
+}
+
 static bool restore_in_file(struct seen_file *file, const struct seen_entry *entry)
 {
 	const struct seen_hole hole = { entry->generation[1], entry->generation[2],
 					entry->generation[0] };
 	struct seen_page *page;
 
+	restore_latest(file, entry);
 	if (entry->page == SEEN_HOLE)
 		return make_way(file, &hole) && add_hole(file, &hole);
 	if (entry->page == SEEN_FLOOR) {
@@ -421,7 +488,7 @@ static bool restore_in_file(struct seen_file *file, const struct seen_entry *ent
 		file->floor_first = entry->generation[1];
 		return true;
 	}
-	page = find_or_make(&file->pages, entry->page, sizeof(*page));
+	page = find_or_make_page(file, entry->page);
 	if (page)
 		memcpy(page->generation, entry->generation, sizeof(page->generation));
 	return page;

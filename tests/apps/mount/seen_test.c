@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Test: mount seen */
 /* A mount's memory of generations, and the sizes of sealed files. */
+#include <search.h>
+
 #include "apps/mount/mount.h"
 #include "apps/mount/sealed/seen.h"
 #include "apps/mount/sealed/size.h"
 #include "tests/support/cmocka_all.h"
 
 static bool has_no_memory;
-static unsigned int lines;
+static unsigned int lines, walks;
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
+void __real_twalk_r(const void *root, void (*visit)(const void *node, VISIT which, void *arg),
+		    void *arg);
+void __wrap_twalk_r(const void *root, void (*visit)(const void *node, VISIT which, void *arg),
+		    void *arg);
 void __wrap_mount_log(enum weir_log_level level, const char *format, ...);
 
 void *__wrap_calloc(size_t count, size_t size)
 {
 	return has_no_memory ? NULL : __real_calloc(count, size);
+}
+
+void __wrap_twalk_r(const void *root, void (*visit)(const void *node, VISIT which, void *arg),
+		    void *arg)
+{
+	walks++;
+	__real_twalk_r(root, visit, arg);
 }
 
 void __wrap_mount_log(enum weir_log_level level, const char *format, ...)
@@ -116,12 +129,16 @@ static void a_hole_replaces_parts_of_earlier_ones(void **state)
 	seen_init(&seen);
 	seen_punch(&seen, 2, 2, 12, 10);
 	expect_holes(&seen, "00111111111100");
+	seen_seal(&seen, 2, 11);
 	seen_punch(&seen, 2, 5, 7, 20); /* inside */
 	expect_holes(&seen, "00111221111100");
+	seen_seal(&seen, 2, 21);
 	seen_punch(&seen, 2, 0, 3, 30); /* over the start */
 	expect_holes(&seen, "33311221111100");
+	seen_seal(&seen, 2, 31);
 	seen_punch(&seen, 2, 6, 14, 40); /* over the end of two */
 	expect_holes(&seen, "33311244444444");
+	seen_seal(&seen, 2, 41);
 	seen_punch(&seen, 2, 3, 8, 50); /* over all of one */
 	expect_holes(&seen, "33355555444444");
 	seen_raise(&seen, 2, 4, 60);
@@ -190,6 +207,168 @@ static void a_file_that_is_gone_keeps_one_number(void **state)
 static void restore_entry(void *arg, const struct seen_entry *entry)
 {
 	assert_true(seen_restore(arg, entry));
+}
+
+static unsigned int entries_of(struct seen_blocks *seen)
+{
+	unsigned int count = 0;
+
+	seen_walk(seen, count_entry, &count);
+	return count;
+}
+
+static void neighbouring_holes_are_one(void **state)
+{
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	seen_punch(&seen, 2, 10, 11, 10);
+	seen_punch(&seen, 2, 11, 12, 20); /* behind */
+	seen_punch(&seen, 2, 9, 10, 30); /* before */
+	assert_int_equal(entries_of(&seen), 1);
+	expect_holes(&seen, "00000000033300");
+	seen_punch(&seen, 2, 5, 6, 40); /* apart */
+	seen_punch(&seen, 2, 6, 9, 50); /* between a new one and an old one */
+	assert_int_equal(entries_of(&seen), 2);
+	expect_holes(&seen, "00000555533300");
+	seen_punch(&seen, 2, 0, 20, 60); /* over all */
+	assert_int_equal(entries_of(&seen), 1);
+	seen_fini(&seen);
+}
+
+static void a_slot_sealed_after_a_hole_stays_valid(void **state)
+{
+	struct seen_blocks seen;
+
+	(void)state;
+	seen_init(&seen);
+	seen_punch(&seen, 2, 4, 6, 10);
+	seen_seal(&seen, 2, 15); /* of block 5. The write fails, but the slot may have arrived. */
+	seen_punch(&seen, 2, 6, 8, 20);
+	expect_holes(&seen, "0000112200");
+	seen_fini(&seen);
+}
+
+static void a_restored_hole_has_no_new_neighbour(void **state)
+{
+	struct seen_blocks seen, next;
+
+	(void)state;
+	seen_init(&seen);
+	seen_init(&next);
+	seen_punch(&seen, 2, 4, 6, 10);
+	seen_seal(&seen, 2, 15); /* the state does not keep it */
+	seen_walk(&seen, restore_entry, &next);
+	seen_punch(&next, 2, 6, 8, 20);
+	expect_holes(&next, "0000112200");
+	seen_fini(&next);
+	seen_fini(&seen);
+}
+
+/* The tree compares with log2(n) others for each block: no punch looks at all pages or holes. */
+static void no_hole_looks_at_all_earlier_ones(void **state)
+{
+	enum { HOLES = 16384 };
+	struct seen_blocks seen;
+	unsigned int before;
+
+	(void)state;
+	seen_init(&seen);
+	for (uint64_t block = 0; block < 4 * HOLES; block++)
+		seen_note(&seen, 2, block, 10);
+	before = walks;
+	for (uint64_t i = 0; i < HOLES; i++) {
+		seen_cut(&seen, 2, i, i + 1);
+		seen_punch(&seen, 2, i, i + 1, 0);
+	}
+	assert_int_equal(walks, before);
+	assert_int_equal(entries_of(&seen), 4 * HOLES / SEEN_PAGE_BLOCKS + 1);
+	before = walks;
+	for (uint64_t i = 2 * HOLES; i < 4 * HOLES; i += 2) {
+		seen_cut(&seen, 2, i, i + 1);
+		seen_punch(&seen, 2, i, i + 1, 0);
+	}
+	assert_int_equal(walks, before);
+	assert_int_equal(entries_of(&seen), 4 * HOLES / SEEN_PAGE_BLOCKS + 1 + HOLES);
+	seen_fini(&seen);
+}
+
+enum { MODEL_BLOCKS = 40 };
+
+/* By block: the newest slot that the donor may show, or 0; and the newest that it may not. */
+struct model {
+	uint64_t valid[MODEL_BLOCKS], gone[MODEL_BLOCKS], clock;
+	unsigned int seed;
+};
+
+static unsigned int pick(struct model *m, unsigned int below)
+{
+	m->seed = m->seed * 1103515245u + 12345u;
+	return (m->seed >> 16) % below;
+}
+
+static void model_hole(struct model *m, uint64_t first, uint64_t end)
+{
+	for (uint64_t block = first; block < end; block++) {
+		if (m->valid[block])
+			m->gone[block] = m->valid[block];
+		m->valid[block] = 0;
+	}
+}
+
+static void step_model(struct model *m, struct seen_blocks *seen)
+{
+	uint64_t first = pick(m, MODEL_BLOCKS), end = first + 1 + pick(m, 5), floor;
+
+	end = end < MODEL_BLOCKS ? end : MODEL_BLOCKS;
+	if (pick(m, 3)) {
+		seen_cut(seen, 2, first, end);
+		seen_punch(seen, 2, first, end, ++m->clock);
+		model_hole(m, first, end);
+		return;
+	}
+	floor = seen_find(seen, 2, first) & ~SEEN_MAY_BE_HOLE;
+	if (m->clock < floor)
+		m->clock = floor;
+	m->valid[first] = ++m->clock;
+	seen_seal(seen, 2, m->clock);
+	if (pick(m, 2)) /* otherwise the write fails, and the slot arrives */
+		seen_note(seen, 2, first, m->clock);
+}
+
+/* Restores @seen from what a walk gives, as the next mount does. */
+static void remount(struct seen_blocks *seen)
+{
+	struct seen_blocks next;
+
+	seen_init(&next);
+	seen_walk(seen, restore_entry, &next);
+	seen_fini(seen);
+	*seen = next;
+}
+
+static void holes_refuse_what_a_model_refuses(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 0; seed < 200; seed++) {
+		struct model m = { .seed = seed };
+		struct seen_blocks seen;
+
+		seen_init(&seen);
+		for (unsigned int step = 0; step < 200; step++) {
+			step_model(&m, &seen);
+			if (!pick(&m, 20))
+				remount(&seen);
+			for (uint64_t block = 0; block < MODEL_BLOCKS; block++) {
+				uint64_t found = seen_find(&seen, 2, block) & ~SEEN_MAY_BE_HOLE;
+
+				assert_true(!m.gone[block] || found > m.gone[block]);
+				assert_true(!m.valid[block] || found <= m.valid[block]);
+			}
+		}
+		seen_fini(&seen);
+	}
 }
 
 static void floors_outlast_a_mount(void **state)
@@ -267,6 +446,11 @@ int main(void)
 		cmocka_unit_test(older_slots_do_not_come_back_below_a_floor),
 		cmocka_unit_test(a_file_that_is_gone_keeps_one_number),
 		cmocka_unit_test(floors_outlast_a_mount),
+		cmocka_unit_test(neighbouring_holes_are_one),
+		cmocka_unit_test(a_slot_sealed_after_a_hole_stays_valid),
+		cmocka_unit_test(a_restored_hole_has_no_new_neighbour),
+		cmocka_unit_test(no_hole_looks_at_all_earlier_ones),
+		cmocka_unit_test(holes_refuse_what_a_model_refuses),
 		cmocka_unit_test(the_stored_size_tells_the_size),
 	};
 
