@@ -93,10 +93,8 @@ static void lock_free(struct fsd *fsd, struct fsd_lock *lock)
 	free(lock);
 }
 
-/* @type: of the request. An unlock may use memory that locks may not, within the same bounds. */
-static struct fsd_lock *lock_new(struct fsd *fsd, uint32_t type)
+static struct fsd_lock *lock_new(struct fsd *fsd, enum fsd_meta_use use)
 {
-	enum fsd_meta_use use = type == F_UNLCK ? FSD_META_OPEN : FSD_META_LOCK;
 	struct fsd_lock *lock;
 
 	if (fsd_charge_for(fsd, use, sizeof(*lock)))
@@ -144,9 +142,10 @@ int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock
 {
 	struct fsd_lock *new;
 
-	if (!may_grow(inode, lock->client, 1))
+	if (inode->nr_locks >= 2 * FSD_FILE_LOCKS_MAX ||
+	    lock->client->nr_locks >= 2 * FSD_CLIENT_LOCKS_MAX)
 		return -ENOLCK;
-	new = lock_new(fsd, lock->type);
+	new = lock_new(fsd, FSD_META_LOCK);
 	if (!new)
 		return -ENOMEM;
 	*new = *lock;
@@ -155,16 +154,20 @@ int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock
 	return 0;
 }
 
-/* How many locks more the owner has when make_way() has made room for @new. */
+/*
+ * How many locks more the owner has when make_way() has made room for @new. 0, too, if an owner of
+ * one lock unlocks any bytes: always allowed, at most doubling a bound.
+ */
 static int growth(const struct fsd_inode *inode, const struct fsd_lock *new)
 {
 	const struct fsd_lock *lock;
-	int more = new->type != F_UNLCK;
+	int more = new->type != F_UNLCK, owned = 0;
 
 	TAILQ_FOREACH(lock, &inode->locks, entry) {
 		new->client->fsd->lock_steps++;
 		if (lock->type == F_UNLCK || !same_owner(lock, new))
 			continue;
+		owned++;
 		if (lock->type == new->type) {
 			more -= adjoin(lock, new);
 		} else if (overlap(lock, new)) {
@@ -172,7 +175,7 @@ static int growth(const struct fsd_inode *inode, const struct fsd_lock *new)
 			more -= lock->start >= new->start && lock->end <= new->end;
 		}
 	}
-	return more;
+	return new->type == F_UNLCK && owned == 1 ? 0 : more;
 }
 
 /* A new lock, and the rest of a lock that the new one splits. */
@@ -243,29 +246,48 @@ static bool make_way(struct fsd_inode *inode, struct fsd_lock *new, struct fsd_l
 	return changed;
 }
 
-/* Applies a lock that has no conflict. @changed: whether a lock of before was. */
+/* Whether @unlock leaves two parts of a lock. */
+static bool splits(const struct fsd_inode *inode, const struct fsd_lock *unlock)
+{
+	const struct fsd_lock *lock;
+
+	TAILQ_FOREACH(lock, &inode->locks, entry) {
+		unlock->client->fsd->lock_steps++;
+		if (lock->type != F_UNLCK && same_owner(lock, unlock) &&
+		    lock->start < unlock->start && lock->end > unlock->end)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Applies a lock that has no conflict. @changed: whether a lock of before was. An unlock may use
+ * memory kept back from locks, and needs memory only to split a lock.
+ */
 static int apply_lock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted,
 		      bool *changed)
 {
-	struct fsd_lock *lock, *spare;
+	const bool unlocks = wanted->type == F_UNLCK;
+	struct fsd_lock unlock, *lock = &unlock, *spare;
 	int rc = -ENOLCK;
 
 	*changed = false;
 	if (!has_room(inode, wanted))
 		return rc;
-	lock = lock_new(fsd, wanted->type);
-	spare = lock_new(fsd, wanted->type);
-	if (lock && spare) {
+	if (!unlocks)
+		lock = lock_new(fsd, FSD_META_LOCK);
+	spare = lock_new(fsd, unlocks ? FSD_META_OPEN : FSD_META_LOCK);
+	if (lock && (spare || (unlocks && !splits(inode, wanted)))) {
 		*lock = *wanted;
 		*changed = make_way(inode, lock, &spare);
-		if (lock->type != F_UNLCK) {
+		if (!unlocks) {
 			TAILQ_INSERT_TAIL(&inode->locks, lock, entry);
 			count_lock(inode, lock);
-			lock = NULL;
 		}
+		lock = NULL;
 		rc = 0;
 	}
-	if (lock)
+	if (lock && !unlocks)
 		lock_free(fsd, lock);
 	if (spare)
 		lock_free(fsd, spare);

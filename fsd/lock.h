@@ -4,13 +4,16 @@
  * file open; its last release drops its locks.
  *
  * A file has L locks and W waiting requests: at most FSD_FILE_LOCKS_MAX and FSD_WAITS_MAX, and not
- * both, because a request is refused if L W would exceed FSD_FILE_PAIRS_MAX. A step looks at a lock
- * or at a waiting request. A request looks at each lock of the file a few times, and at each
- * waiting request once. A waiting request passes each lock once in its life, and its grant looks at
- * the locks once, and adds two at most. So a request costs 4 L + W steps on average, and no request
- * more than W (2 L + 3 W) + 4 L, or FSD_STEPS_MAX. Within two locks of a bound, a grant looks at
- * the locks twice, which is W L more. A request that waits also follows 64 owners, each among its
- * client's waiting requests.
+ * both, because a request is refused if L W would exceed FSD_FILE_PAIRS_MAX. But an owner of one
+ * lock may always unlock any bytes. Owners were within the bounds when they set their first
+ * lock, so L is at most twice what the bounds say.
+ *
+ * A step looks at a lock or at a waiting request. A request looks at each lock of the file a few
+ * times, and at each waiting request once. A waiting request passes each lock once in its life, and
+ * its grant looks at the locks once, and adds two at most. So a request costs 4 L + W steps on
+ * average, and no request more than W (2 L + 3 W) + 4 L, or FSD_STEPS_MAX. Within two locks of a
+ * bound, a grant looks at the locks twice, which is W L more. A request that waits also follows 64
+ * owners, each among its client's waiting requests.
  */
 #ifndef WEIR_FSD_LOCK_H
 #define WEIR_FSD_LOCK_H
@@ -22,7 +25,7 @@ enum {
 	FSD_CLIENT_LOCKS_MAX = 16384, /* in all files */
 	FSD_WAITS_MAX = 1024, /* of a file, and of a client */
 	FSD_FILE_PAIRS_MAX = 1 << 19, /* a file's locks times its waiting requests */
-	FSD_STEPS_MAX = 9 << 19, /* of a request */
+	FSD_STEPS_MAX = 11 << 19, /* of a request */
 };
 
 struct fsd_lock {

@@ -355,9 +355,10 @@ static void a_file_has_a_bound_of_locks(void **state)
 
 	(void)state;
 	assert_int_equal(set(&b, 2, F_WRLCK, end, end + 2), 0);
-	fill_locks(FSD_FILE_LOCKS_MAX - 1);
+	assert_int_equal(set(&b, 2, F_RDLCK, end + 8, end + 8), 0);
+	fill_locks(FSD_FILE_LOCKS_MAX - 2);
 	assert_int_equal(set(&a, 1, F_WRLCK, end + 9, end + 9), -ENOLCK);
-	assert_int_equal(set(&b, 2, F_UNLCK, end + 1, end + 1), -ENOLCK); /* two would remain */
+	assert_int_equal(set(&b, 2, F_UNLCK, end + 1, end + 1), -ENOLCK); /* three would remain */
 	assert_int_equal(set(&b, 2, F_RDLCK, end + 1, end + 1), -ENOLCK);
 	/* No lock more than before */
 	assert_int_equal(set(&b, 2, F_RDLCK, end, end + 2), 0);
@@ -367,7 +368,7 @@ static void a_file_has_a_bound_of_locks(void **state)
 	assert_int_equal(set(&a, 1, F_WRLCK, end + 9, end + 9), 0);
 	assert_int_equal(set(&a, 1, F_WRLCK, end + 11, end + 11), -ENOLCK);
 	assert_int_equal(set(&a, 1, F_UNLCK, 0, UINT64_MAX), 0);
-	fill_locks(FSD_FILE_LOCKS_MAX - 1);
+	fill_locks(FSD_FILE_LOCKS_MAX - 2);
 	assert_int_equal(set(&a, 1, F_WRLCK, end + 9, end + 9), -ENOLCK);
 }
 
@@ -516,13 +517,46 @@ static void many_waits_allow_few_locks(void **state)
 	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
 	fill_waits(waits, 0);
 	for (uint64_t i = 1; i < most; i++)
-		assert_int_equal(set(&a, 2, F_WRLCK, 10 + 3 * i, 11 + 3 * i), 0);
+		assert_int_equal(set(&a, 2, F_WRLCK, 10 + 4 * i, 12 + 4 * i), 0);
 	assert_int_equal(set(&a, 2, F_WRLCK, 4, 4), -EAGAIN);
-	assert_int_equal(set(&a, 2, F_WRLCK, 20 + 3 * most, 20 + 3 * most), -ENOLCK);
-	assert_int_equal(set(&a, 1, F_UNLCK, 4, 4), -ENOLCK); /* two would remain */
-	assert_int_equal(set(&a, 2, F_UNLCK, 13, 13), 0); /* no lock more than before */
+	assert_int_equal(set(&a, 2, F_WRLCK, 20 + 4 * most, 20 + 4 * most), -ENOLCK);
+	assert_int_equal(set(&a, 2, F_UNLCK, 15, 15), -ENOLCK); /* two would remain */
+	assert_int_equal(set(&a, 2, F_UNLCK, 14, 14), 0); /* no lock more than before */
 	assert_int_equal(set(&a, 1, F_UNLCK, 0, 9), 0);
 	assert_int_equal(waits[FSD_WAITS_MAX - 1].times, 1);
+}
+
+/* All owners split theirs beside as many waiting requests as there may be. */
+static void the_only_lock_of_an_owner_can_be_split(void **state)
+{
+	static struct fsd_answer waits[FSD_WAITS_MAX + 1];
+	const uint64_t owners = FSD_FILE_PAIRS_MAX / FSD_WAITS_MAX;
+
+	(void)state;
+	for (uint64_t i = 0; i < owners; i++)
+		assert_int_equal(set(&a, 1 + i, F_WRLCK, 8 * i, 8 * i + 4), 0);
+	assert_int_equal(fill_waits(waits, 0), FSD_WAITS_MAX);
+	for (uint64_t i = 0; i < owners; i++)
+		assert_int_equal(set(&a, 1 + i, F_UNLCK, 8 * i + 2, 8 * i + 2), 0);
+	assert_int_equal(set(&a, 1, F_UNLCK, 1, 1), 0); /* no lock more than before */
+	assert_int_equal(set(&a, 2, F_UNLCK, 12, 12), 0);
+	assert_int_equal(set(&a, 2, F_UNLCK, 11, 11), 0); /* the only one again */
+	assert_int_equal(set(&a, owners + 1, F_WRLCK, 8 * owners, 8 * owners), -ENOLCK);
+	assert_true(unlock_steps(0, 0) <= FSD_STEPS_MAX);
+	for (unsigned int i = 0; i < FSD_WAITS_MAX; i++)
+		assert_int_equal(waits[i].times, 1);
+}
+
+static void an_unlock_needs_memory_only_to_split(void **state)
+{
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
+	assert_int_equal(set(&a, 2, F_WRLCK, 20, 29), 0);
+	host.fsd->meta_bytes_max = host.fsd->meta_bytes;
+	assert_int_equal(set(&a, 1, F_UNLCK, 4, 5), -ENOLCK);
+	assert_int_equal(set(&a, 1, F_UNLCK, 6, 9), 0);
+	assert_int_equal(set(&a, 1, F_UNLCK, 0, 9), 0);
+	assert_int_equal(set(&a, 2, F_UNLCK, 24, 25), 0); /* in the place of the first */
 }
 
 /* Each grant changes a lock, so the server looks at all earlier requests again. */
@@ -576,6 +610,8 @@ int main(void)
 		TEST(a_waiter_goes_on_to_the_next_blocker),
 		TEST(waiters_cost_unlocks_little),
 		cmocka_unit_test(many_locks_allow_few_waits),
+		TEST(the_only_lock_of_an_owner_can_be_split),
+		TEST(an_unlock_needs_memory_only_to_split),
 		TEST(many_waits_allow_few_locks),
 		TEST(grants_that_change_locks_take_few_steps),
 	};
