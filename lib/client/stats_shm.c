@@ -80,6 +80,9 @@ static enum weir_stats_shm_cause cause_of(int status, enum ibv_wc_status verbs)
 	case IBV_WC_LOC_LEN_ERR:
 		return WEIR_STATS_SHM_LOCAL_MEMORY;
 	case IBV_WC_SUCCESS: /* a refusal of an unloaded write is a message */
+		return status == -EACCES     ? WEIR_STATS_SHM_REFUSED :
+		       status == -ECONNRESET ? WEIR_STATS_SHM_FLUSHED :
+					       WEIR_STATS_SHM_OTHER;
 	case IBV_WC_WR_FLUSH_ERR:
 		return status == -EACCES ? WEIR_STATS_SHM_REFUSED : WEIR_STATS_SHM_FLUSHED;
 	default:

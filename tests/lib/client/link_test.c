@@ -493,6 +493,7 @@ static void each_failure_has_one_cause(void **state)
 		{ -EACCES, IBV_WC_SUCCESS, WEIR_STATS_SHM_REFUSED }, /* an unloaded write */
 		{ -EFAULT, IBV_WC_LOC_PROT_ERR, WEIR_STATS_SHM_LOCAL_MEMORY },
 		{ -EIO, IBV_WC_GENERAL_ERR, WEIR_STATS_SHM_OTHER },
+		{ -EPROTO, IBV_WC_SUCCESS, WEIR_STATS_SHM_OTHER },
 	};
 	uint64_t expected[WEIR_STATS_SHM_CAUSES] = { 0 };
 
