@@ -32,6 +32,7 @@ int async_init(struct context *c)
 	if (fd < 0)
 		return -errno;
 	c->verbs.context.async_fd = fd;
+	c->verbs.context.cmd_fd = fd; /* no commands: but the descriptor may be duplicated */
 	pthread_mutex_init(&c->lock, NULL);
 	c->last = &c->first;
 	pthread_mutex_lock(&open_lock);

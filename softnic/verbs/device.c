@@ -146,7 +146,6 @@ static void init_context(struct context *c, struct ibv_device *dev)
 	ibv->ops.dealloc_mw = mw_dealloc;
 	ibv->ops.post_recv = recv_post;
 	ibv->ops.post_srq_recv = srq_post;
-	ibv->cmd_fd = -1;
 	ibv->num_comp_vectors = cpus > 0 ? cpus : 1;
 	ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&ibv->mutex, NULL);
