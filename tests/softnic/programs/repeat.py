@@ -6,8 +6,9 @@ repeat.py LIBRARY [--kill] [--runs N] [--jobs N] [NAME ...]
 
 A run is a server and a client. Without --kill both must succeed. With --kill one side, by turns,
 ends by SIGKILL at a random moment. Then the other side must end by itself, unless its transport
-tells nobody of a death. No socket, process or file may be left. A pair of programs that nobody
-kills runs beside each of these runs, and must succeed with verified bytes.
+tells nobody of a death. A victim that ended before its kill does not count: the run is repeated,
+with half the time until the kill. No socket, process or file may be left. A pair of programs that
+nobody kills runs beside each of these runs, and must succeed with verified bytes.
 
 Programs that are not installed are left out. Run it in a network namespace of its own, so that it
 finds no names of other programs: unshare --net.
@@ -27,15 +28,15 @@ import threading
 import time
 
 PATIENCE_S = 120
-KILL_AFTER_S = 1.5  # at most; the longest of these programs needs about a second
+KILL_AFTER_S = 1.5  # at most; the longest of these programs needs about that
 NEXT_CLIENT_S = 10  # a server that had its client ends sooner
 TCP_LISTEN = "0A"
 NAMES = "@weir-softnic-"
 
 # The server, the client, and the sign of a listening server: a TCP port, or a name of rdma_cm.
 # {port} is free. "quiet": nothing tells this side that the other one has died, on any device.
-# "serves": the server stays after its client. "awaits": it awaits a number of connections, also of
-# a dead client.
+# "serves": the server stays after its client. "awaits": it awaits a number of connections or
+# messages, also of a dead client.
 Program = collections.namedtuple("Program", "server client listens quiet serves awaits",
                                  defaults=("tcp", False, False, False))
 
@@ -73,7 +74,8 @@ PROGRAMS = {
     "fi_pingpong": Program("fi_pingpong -p verbs -e msg -B {port} -I 100",
                            "fi_pingpong -p verbs -e msg -P {port} -I 100 127.0.0.1"),
     "ucx_perftest": Program("ucx_perftest -p {port}",
-                            "ucx_perftest -p {port} -t tag_bw -n 1000 127.0.0.1"),
+                            "ucx_perftest -p {port} -t tag_bw -n 1000 127.0.0.1",
+                            awaits=True),
     "qperf": Program("qperf -lp {port}", "qperf -lp {port} -t 1 127.0.0.1 rc_bw", serves=True),
 }
 BYSTANDER = PROGRAMS["rping"]
@@ -108,6 +110,7 @@ class Run:
         with self.lock:
             self.port = 10000 + next(self.ports) % 20000
         self.processes, self.outputs = [], []
+        self.has_killed = False
 
     def start(self, command):
         output = tempfile.TemporaryFile()
@@ -137,15 +140,18 @@ class Run:
                 error = f"{process.args[0]} ended with {process.returncode}"
         return error
 
-    def survive(self, victim):
+    def survive(self, victim, kill_after_s):
         """Kill one side; the other one ends by itself."""
         error = self.begin()
         if error:
             return error
-        time.sleep(random.uniform(0, KILL_AFTER_S))
+        time.sleep(random.uniform(0, kill_after_s))
         other = self.processes[1 - victim]
         self.processes[victim].kill()
-        self.processes[victim].wait()
+        code = self.processes[victim].wait()
+        self.has_killed = code == -signal.SIGKILL
+        if not self.has_killed and code:
+            return f"{self.processes[victim].args[0]} ended with {code} before its kill"
         stays = self.program.serves or self.program.awaits
         if self.program.quiet or (stays and victim == 1):
             return None
@@ -181,14 +187,15 @@ class Run:
         return text
 
 
-def once(library, name, number, kills):
+def attempt(library, name, number, kill_after_s):
+    """With a time, kill. Return an error or nothing, and whether the run counts."""
     run = Run(library, name, PROGRAMS[name])
-    beside = Run(library, "bystander", BYSTANDER) if kills else None
+    beside = Run(library, "bystander", BYSTANDER) if kill_after_s else None
     try:
-        if not kills:
+        if not beside:
             error = run.succeed()
         else:
-            error = beside.begin() or run.survive(number % 2)
+            error = beside.begin() or run.survive(number % 2, kill_after_s)
             for process in beside.processes[::-1]:
                 error = error or Run.end_of(process)
                 if not error and process.returncode:
@@ -200,7 +207,14 @@ def once(library, name, number, kills):
     said = run.said() + (beside.said() if beside else "")
     if error:
         print(f"run {number}, {name}: {error}\n{said}", flush=True)
-    return name, error
+    return error, run.has_killed or not beside
+
+
+def once(library, name, number, kills):
+    for early in itertools.count():
+        error, counts = attempt(library, name, number, kills and KILL_AFTER_S / 2 ** early)
+        if error or counts:
+            return name, error, early
 
 
 def litter():
@@ -237,10 +251,13 @@ def main():
                             number + number // len(chosen), options.kill)
                 for number in range(runs)]
         results = [future.result() for future in work]
-    failed = collections.Counter(name for name, error in results if error)
+    failed = collections.Counter(name for name, error, _ in results if error)
+    early = sum(result[2] for result in results)
     left = sorted(set(litter()) - before)
     print(f"{runs} runs of {len(chosen)} programs in {time.monotonic() - begin:.0f} s: "
           f"{sum(failed.values())} failed {dict(failed) or ''}")
+    if early:
+        print(f"not counted: {early} victims had ended before their kill")
     if left:
         print("left behind:", *left, sep="\n  ")
     sys.exit(bool(failed or left))
