@@ -7,7 +7,12 @@
  * the engine watches again after each completion, but only if the program is known for that: the
  * timer once found packets that had waited for it. Each such find doubles how many completions the
  * engine then takes care of. Other programs soon poll again, and the engine would wake in vain.
+ *
+ * A program that waits for much to arrive or to be acknowledged yields its CPU meanwhile. The peer
+ * may be on this host, and a program that spins would keep it from working. Short messages are
+ * answered sooner than a CPU changes hands.
  */
+#include <sched.h>
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -23,6 +28,8 @@
 enum {
 	LOOK_NS = 250000,
 	TRIES_MIN = 4, /* before a program's thread counts as spinning */
+	TRIES_BETWEEN_YIELDS = 4,
+	BULK_BYTES = 16 << 10, /* of one turn, ours and the peer's, for which a program yields */
 	CARE_MIN = 256,
 	CARE_MAX = 1 << 20,
 };
@@ -33,6 +40,8 @@ static struct {
 	bool is_hot; /* packets came since the timer looked last; the timer is armed */
 	bool has_polled; /* a program has, since the timer looked last */
 	uint32_t tries; /* without completions, since a program's thread got some */
+	uint64_t came; /* bytes, the last time */
+	uint64_t sent_before; /* bytes, until then */
 	uint32_t care; /* completions after which the engine still watches again */
 	uint32_t care_next; /* what @care becomes at the next find; 0: CARE_MIN */
 	bool is_unwatched; /* by epoll */
@@ -46,6 +55,18 @@ static void watch(bool on)
 		return;
 	softnic_loop_change(load_acquire(&udp.own), on ? EPOLLIN : 0);
 	store_relaxed(&poller.is_unwatched, !on);
+}
+
+static bool take_packets(uint16_t port)
+{
+	uint64_t sent = load_relaxed(&udp.bytes_sent);
+	size_t bytes = receive_batch(port);
+
+	if (!bytes)
+		return false;
+	store_relaxed(&poller.came, bytes);
+	store_relaxed(&poller.sent_before, sent);
+	return true;
 }
 
 static void rest(void)
@@ -74,7 +95,7 @@ static void take_over(void)
 	uint32_t care = poller.care_next ? poller.care_next : CARE_MIN;
 
 	poller.tries = 0;
-	if (poller.is_unwatched && receive_batch(udp.port)) {
+	if (poller.is_unwatched && take_packets(udp.port)) {
 		store_relaxed(&poller.care, care);
 		poller.care_next = care < CARE_MAX ? 2 * care : CARE_MAX;
 	}
@@ -99,27 +120,50 @@ void poller_ready(void *port, uint32_t events)
 	pthread_mutex_lock(&poller.lock);
 	if (events & EPOLLERR) /* a sender may have taken the error that tells of the message */
 		refused_take(udp_socket((uint16_t)(uintptr_t)port));
-	if (receive_batch((uint16_t)(uintptr_t)port) && !poller.is_hot) {
+	if (take_packets((uint16_t)(uintptr_t)port) && !poller.is_hot) {
 		store_relaxed(&poller.is_hot, true);
 		softnic_timer_arm(&poller.timer, LOOK_NS, look_for_polls);
 	}
 	unlock();
 }
 
-bool poller_try(void)
+static bool try_to_take(void)
 {
 	bool any = false;
 
-	if (!load_relaxed(&poller.is_hot) || pthread_mutex_trylock(&poller.lock))
+	if (pthread_mutex_trylock(&poller.lock))
 		return false;
 	if (poller.is_hot) {
 		poller.has_polled = true;
 		if (++poller.tries >= TRIES_MIN)
 			watch(false);
-		any = receive_batch(udp.port);
+		any = take_packets(udp.port);
 	}
 	unlock();
 	return any;
+}
+
+/* How much was sent since packets came, and came with them. */
+static bool is_bulk(void)
+{
+	uint64_t sent = load_relaxed(&udp.bytes_sent) - load_relaxed(&poller.sent_before);
+
+	return load_relaxed(&poller.came) + sent >= BULK_BYTES;
+}
+
+bool poller_try(void)
+{
+	static __thread uint32_t idle_tries;
+
+	if (!load_relaxed(&poller.is_hot))
+		return false;
+	if (try_to_take()) {
+		idle_tries = 0;
+		return true;
+	}
+	if (++idle_tries % TRIES_BETWEEN_YIELDS == 0 && is_bulk())
+		sched_yield();
+	return false;
 }
 
 void poller_leave(void)
@@ -158,6 +202,7 @@ static void reset_poller(void)
 {
 	poller.is_hot = poller.has_polled = poller.is_unwatched = poller.is_asked = false;
 	poller.tries = poller.care = poller.care_next = 0;
+	poller.came = poller.sent_before = 0;
 	mad_reset();
 }
 

@@ -31,6 +31,7 @@ enum {
 	MESSAGES = 16, /* per call */
 	MESSAGE_BYTES = 1 << 16,
 	TRAIN_BYTES_MIN = 16 << 10, /* a train that is worth an acknowledgement of its own */
+	UDP_HEADER_BYTES = 8,
 	ROUNDS_MAX = 4, /* then other descriptors have their turn */
 	LEAVE_ROUNDS_MAX = 1000,
 };
@@ -252,24 +253,24 @@ void receive_leave(void)
 	is_leaving = false;
 }
 
-bool receive_batch(uint16_t port)
+size_t receive_batch(uint16_t port)
 {
 	int fd = udp_socket(port), rounds, n, i;
-	bool any = false;
+	size_t bytes = 0;
 
 	for (rounds = 0, n = MESSAGES; rounds < ROUNDS_MAX && n == MESSAGES; rounds++) {
 		if (fd < 0 || !prepare())
-			return false;
+			return 0;
 		n = recvmmsg(fd, buffer.headers, MESSAGES, MSG_DONTWAIT, NULL);
 		if (n < 0 && errno != EAGAIN)
 			refused_take(fd);
 		for (i = 0; i < n && !fault_port_is_down(); i++) {
+			bytes += UDP_HEADER_BYTES + buffer.headers[i].msg_len;
 			take_message(&buffer.headers[i], port);
 			if (buffer.headers[i].msg_len >= TRAIN_BYTES_MIN)
 				far_input_end();
 		}
 		far_input_end();
-		any = any || n > 0;
 	}
-	return any;
+	return bytes;
 }

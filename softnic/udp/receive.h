@@ -12,9 +12,9 @@
  * @port: the socket's
  *
  * Context: the lock of poller.c held; no other.
- * Return: true if there were any.
+ * Return: bytes that came, with UDP's headers; 0: no packet.
  */
-bool receive_batch(uint16_t port);
+size_t receive_batch(uint16_t port);
 
 /**
  * receive_pass_on() - give a packet to the process in @slot, or drop it if no process has the slot

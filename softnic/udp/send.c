@@ -118,6 +118,7 @@ static void flush(void)
 		else if (!may_try_again(&batch.trains[done]))
 			done++;
 	}
+	store_relaxed(&udp.bytes_sent, udp.bytes_sent + batch.used);
 	batch.count = 0;
 	batch.used = 0;
 }

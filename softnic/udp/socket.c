@@ -120,6 +120,7 @@ static void reset_sockets(void)
 		close(udp.roce);
 	udp.own = udp.roce = -1;
 	udp.port = 0;
+	udp.bytes_sent = 0;
 	delay_reset();
 	neighbor_reset();
 }

@@ -14,11 +14,13 @@
  * @lock: opening, and sending; a leaf
  * @own, @roce: descriptors, or -1
  * @port: of @own, 0 while closed
+ * @bytes_sent: in trains; read without the lock
  */
 struct udp_sockets {
 	pthread_mutex_t lock;
 	int own, roce;
 	uint16_t port;
+	uint64_t bytes_sent;
 };
 
 extern struct udp_sockets udp;
