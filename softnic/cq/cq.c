@@ -284,15 +284,6 @@ static bool has_news(const struct cq *cq)
 	return false;
 }
 
-/* After doorbell_collect(), so that the marks of all counted arrivals are there. */
-static void hear_sources(struct cq *cq)
-{
-	const struct cq_doorbell *l;
-
-	for (l = &cq->doorbell; l; l = doorbell_next(l))
-		ready_list_collect(&cq->ready_list, l->at);
-}
-
 static void end_user(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
@@ -319,7 +310,6 @@ int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 	if (!has_news(cq))
 		return 0;
 	doorbell_collect(cq);
-	hear_sources(cq);
 	if ((int32_t)(cq->arrived - cq->consumed) > (int32_t)cq->capacity)
 		look_for_overrun(cq); /* each of several ringers sees only its own arrivals */
 	n = ready_list_poll(&cq->ready_list, wc, room);

@@ -174,8 +174,11 @@ void doorbell_collect(struct cq *cq)
 	for (l = &cq->doorbell; l; l = doorbell_next(l)) {
 		l->solicited_heard = load_acquire(&l->at->solicited);
 		arrivals = load_acquire(&l->at->arrivals);
+		if (arrivals == l->heard)
+			continue;
 		cq->arrived += arrivals - l->heard;
 		l->heard = arrivals;
+		ready_list_collect(&cq->ready_list, l->at); /* their marks are there */
 	}
 }
 

@@ -84,7 +84,7 @@ static inline struct cq_doorbell *doorbell_next(const struct cq_doorbell *l)
 }
 
 /**
- * doorbell_collect() - count the arrivals at all doorbells
+ * doorbell_collect() - count the arrivals at all doorbells, and take their marks
  *
  * Context: cq->lock held.
  */

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "copy.h"
@@ -53,8 +54,8 @@ static ssize_t copy_mem(const struct copy_target *t, bool to, struct iovec *here
 	off_t at = (uintptr_t)there->iov_base;
 	ssize_t n;
 
-	n = to ? pwrite(t->mem_fd, here->iov_base, len, at) :
-		 pread(t->mem_fd, here->iov_base, len, at);
+	/* pwrite() is a cancellation point, and the caller has a lock and an odd guard. */
+	n = syscall(to ? SYS_pwrite64 : SYS_pread64, t->mem_fd, here->iov_base, len, at);
 	if (n == 0)
 		errno = ESRCH; /* the address space is gone */
 	else if (n < 0 && errno == EIO)
