@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Run unmodified wheels of PyPI on softnic, and compare the bytes that they move.
 
-wheels.py WEIR NAME...: the command, and names of ENDS. Each wheel is installed into an environment
-of its own. Two processes run there under `weir run`, with no other setting: an owner of memory, and
-a user that reaches this memory. Without a network a test is skipped, and pip's last words say why.
+wheels.py WEIR NAME...: the command, and names of ENDS. All wheels are installed into one
+environment. Two processes run there under `weir run`, with no other setting: an owner of memory,
+and a user that reaches this memory. Without a network a test is skipped, and pip's last words say
+why.
 
 wheels.py end NAME ROLE: one of the two processes. Each prints a line, and reads the other's. The
 user then checks what it moved, and ends. The end of its input ends the owner, which checks too.
@@ -113,19 +114,29 @@ ENDS = {
 
 
 class Wheels(unittest.TestCase):
-    def install(self, package, folder):
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.bin = f"{cls.folder.name}/bin"
+        subprocess.run([sys.executable, "-m", "venv", cls.folder.name], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def install(self, package):
         done = subprocess.run(
-            [f"{folder}/bin/pip", "install", "--quiet", "--only-binary=:all:", "--no-deps",
+            [f"{self.bin}/pip", "install", "--quiet", "--only-binary=:all:", "--no-deps",
              "--disable-pip-version-check", "--retries=1", "--timeout=20", package],
             text=True, capture_output=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
             said = (done.stderr or done.stdout or "pip failed").strip().splitlines()
             self.skipTest(f"cannot install {package}, perhaps without a network: {said[-1]}")
 
-    def run_ends(self, weir, name, python):
-        ends = [subprocess.Popen([weir, "run", "-q", "--", python, __file__, "end", name, role],
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def run_ends(self, weir, name):
+        run = [weir, "run", "-q", "--", f"{self.bin}/python", __file__, "end", name]
+        ends = [subprocess.Popen([*run, role], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 text=True)
                 for role in ("owner", "user")]
         try:
             for here, there in zip(ends, ends[::-1]):
@@ -144,9 +155,8 @@ class Wheels(unittest.TestCase):
 
 def add_test(weir, name):
     def test(self):
-        with tempfile.TemporaryDirectory() as folder:
-            self.install(ENDS[name][0], folder)
-            self.run_ends(weir, name, f"{folder}/bin/python")
+        self.install(ENDS[name][0])
+        self.run_ends(weir, name)
     setattr(Wheels, f"test_{name}", test)
 
 
