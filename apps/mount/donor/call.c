@@ -147,9 +147,26 @@ static int call_now(struct mount *m, struct donor_message *q, struct donor_reply
 	return status;
 }
 
+static bool is_look(unsigned int op)
+{
+	switch (op) {
+	case FS_LOOKUP:
+	case FS_GETATTR:
+	case FS_OPEN:
+	case FS_READDIR:
+	case FS_READLINK:
+	case FS_GETXATTR:
+	case FS_LISTXATTR:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int call(struct mount *m, struct donor_message *q, struct donor_reply *reply, size_t body_min)
 {
-	int rc = change_log_settle(m, q->req);
+	int rc = is_look(q->head.op) ? change_log_settle_visible(m, q->req) :
+				       change_log_settle(m, q->req);
 
 	if (!rc)
 		return call_now(m, q, reply, body_min);

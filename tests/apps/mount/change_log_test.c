@@ -231,6 +231,35 @@ static void a_waiter_sends_what_waits(void **state)
 	assert_int_equal(number, 1);
 }
 
+static void add_release(void)
+{
+	const struct wire_fs_head release = { .op = FS_RELEASE, .ino = 5 };
+
+	committed = SIZE; /* else look_at() complains */
+	assert_int_equal(change_log_send(&m, &release, sizeof(release), 0, note_end, NULL), 0);
+}
+
+static void a_look_waits_for_all_but_releases(void **state)
+{
+	(void)state;
+	add_release();
+	assert_int_equal(change_log_settle_visible(&m, NULL), 0);
+	assert_int_equal(batches, 0);
+	add_name_change();
+	add_release();
+	assert_int_equal(change_log_settle_visible(&m, NULL), 0);
+	assert_int_equal(batches, 1);
+	assert_int_equal(changes, 3); /* in order */
+	add_file_change();
+	assert_int_equal(change_log_settle_visible(&m, NULL), 0);
+	assert_int_equal(batches, 2);
+	add_release();
+	assert_int_equal(change_log_settle_visible(&m, NULL), 0);
+	assert_int_equal(batches, 2);
+	assert_int_equal(change_log_settle(&m, NULL), 0);
+	assert_int_equal(batches, 3);
+}
+
 static void a_waiter_gives_up_in_time(void **state)
 {
 	(void)state;
@@ -321,6 +350,7 @@ int main(void)
 		TEST(a_full_batch_goes_at_once),
 		TEST(a_batch_without_an_answer_is_sent_again),
 		TEST(a_waiter_sends_what_waits),
+		TEST(a_look_waits_for_all_but_releases),
 		TEST(a_waiter_gives_up_in_time),
 		TEST(names_after_a_lost_name_are_lost),
 		TEST(names_of_a_batch_that_is_refused_are_lost),
