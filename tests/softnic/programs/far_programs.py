@@ -28,6 +28,7 @@ IPV4, IPV6 = "10.77.0.1", "fd77:6569:7200::1"  # of h1
 NOBODY = "10.77.0.77"
 PATIENCE_S = 60
 FILES = int(os.environ.get("WEIR_TEST_FILES", "400"))
+COPY_S = PATIENCE_S + FILES // 20
 DOWN_S = 5
 # Arguments: an address and a port. Connects, and exits.
 CONNECT = """import ctypes, sys
@@ -319,7 +320,7 @@ class Weir(Hosts):
         return process
 
     def wait_for(self, file, process):
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + COPY_S
         while not os.path.exists(os.path.join(self.folder, file)):
             self.assertIsNone(process.poll(), "the client has ended")
             self.assertLess(time.monotonic(), deadline, f"there is no file {file}")
@@ -331,7 +332,7 @@ class Weir(Hosts):
 
     def ends(self, process, status=0):
         """Return the output."""
-        output, _ = process.communicate(timeout=PATIENCE_S + FILES // 20)
+        output, _ = process.communicate(timeout=COPY_S)
         self.assertEqual(process.returncode, status, output)
         return output
 
