@@ -21,7 +21,7 @@ void poller_ready(void *port, uint32_t events);
 /**
  * poller_try() - take packets in place of the engine
  *
- * Costs one load, unless packets of other hosts came lately.
+ * Costs one load, unless packets of other hosts came lately. May yield the CPU if none wait.
  *
  * Context: A program's thread, no locks held.
  * Return: true if any came: completions may be there.
