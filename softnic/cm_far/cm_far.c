@@ -19,6 +19,7 @@
 #include "fd/passed_fd.h"
 #include "softnic/cm_far/cm_far.h"
 #include "softnic/cm_far/far_msg.h"
+#include "softnic/cm_far/listeners.h"
 #include "softnic/qp_far/lost.h"
 #include "softnic/roce_cm/cm.h"
 #include "softnic/verbs/device.h"
@@ -30,6 +31,8 @@ enum {
 	PROGRAM_TIMEOUT = 24, /* 4.096 us << 24: 69 s, in which a program accepts or rejects */
 	PASSED_MAGIC = 0x66637377, /* "wscf" */
 	PSN_BITS = 24,
+	ENDED_TIMEOUT = 14, /* 4.096 us << 14: 67 ms for an answer from where a process has ended */
+	ENDED_RETRIES = 3,
 };
 
 _Static_assert(SOFTNIC_SLOTS == 1 << SLOT_BITS, "a slot fits a communication ID");
@@ -119,7 +122,8 @@ static bool calls_again(struct cm_id *id, const struct roce_mad *m)
 				  m->reason == CM_REASON_INVALID_SERVICE_ID :
 				  m->kind == ROCE_MAD_SIDR_REP && m->status == CM_SIDR_UNSUPPORTED;
 
-	if (!is_refused || id->state != CM_REQ_SENT || !cm_connect_again(id))
+	if (!is_refused || id->state != CM_REQ_SENT || listeners_have_lost(id) ||
+	    !cm_connect_again(id))
 		return false;
 	cm_far_end(id);
 	return true;
@@ -131,8 +135,21 @@ static void answer_received(struct cm_id *id, const struct roce_mad *m)
 
 	if (calls_again(id, m))
 		return;
+	if (m->kind == ROCE_MAD_REP)
+		listeners_learn(id, m->qpn);
 	far_msg_read(&msg, m);
 	cm_conn_received(id, &msg);
+}
+
+/* No answer: as if no program listened, where a process has just ended. */
+static void answer_missed(struct cm_id *id)
+{
+	const struct cm_msg rej = { .type = CM_MSG_REJ, .reason = CM_REASON_INVALID_SERVICE_ID };
+
+	if (id->state == CM_REQ_SENT && !cm_id_is_datagram(id) && listeners_have_lost(id))
+		cm_conn_received(id, &rej);
+	else
+		cm_conn_lost(id, -ETIMEDOUT);
 }
 
 static void handle(const struct roce_cm_event *event)
@@ -152,7 +169,7 @@ static void handle(const struct roce_cm_event *event)
 		cm_conn_received(id, &rtu);
 		break;
 	case ROCE_CM_UNREACHABLE:
-		cm_conn_lost(id, -ETIMEDOUT);
+		answer_missed(id);
 		break;
 	case ROCE_CM_DISCONNECTED:
 		cm_conn_lost(id, -ECONNRESET);
@@ -378,7 +395,7 @@ void cm_far_begin(struct cm_id *id)
 	id->psn &= (1 << PSN_BITS) - 1;
 }
 
-static int call(struct cm_id *id, const struct roce_mad *req, uint64_t now_ns)
+static int call(struct cm_id *id, struct roce_mad *req, uint64_t now_ns)
 {
 	const struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
 	struct roce_cm_path path = { .port = UDP_ROCE_PORT };
@@ -388,6 +405,10 @@ static int call(struct cm_id *id, const struct roce_mad *req, uint64_t now_ns)
 	memcpy(path.peer, &ib->dgid, sizeof(path.peer));
 	memcpy(path.local, &ib->sgid, sizeof(path.local));
 	path.ifindex = ifindex_of(&dst);
+	if (listeners_have_lost(id)) {
+		req->remote_timeout = ENDED_TIMEOUT;
+		req->max_cm_retries = ENDED_RETRIES;
+	}
 	if (roce_cm_connect(&far.cm, req, &path, now_ns, &id->conn))
 		return -EAGAIN;
 	id->conn->context = id;

@@ -104,6 +104,7 @@ static bool lose_all(const struct quoted *q, bool (*matches)(const struct qp *qp
 	while ((qp = nic_next_qp(qp))) {
 		pthread_mutex_lock(&qp->lock);
 		if (matches(qp, q)) {
+			neighbor_ended(&q->to); /* first: the program may call again at once */
 			lost_declare(qp);
 			any = true;
 		}

@@ -19,14 +19,16 @@ enum {
 #define FIRST_WAIT_NS 20000000ull /* after the first question */
 #define RENEW_NS 1000000000ull
 #define ANSWERS_NS 1000000000ull
+#define ENDED_NS 1000000000ull
 
 /*
  * A destination. Before an answer, or after a refusal, it is no softnic.
  * @unanswered: questions since the last answer, that included; at most QUESTIONS_MAX + 1
+ * @ended_ns: when its process ended; 0: never
  */
 struct neighbor {
 	struct udp_address at;
-	uint64_t nonce, asked_ns;
+	uint64_t nonce, asked_ns, ended_ns;
 	uint32_t unanswered;
 	bool is_softnic, is_refused;
 };
@@ -238,6 +240,31 @@ void neighbor_refused(const struct udp_address *to)
 		n->is_refused = true;
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void neighbor_ended(const struct udp_address *to)
+{
+	const struct udp_address key = key_of(to);
+	struct neighbor *n;
+
+	pthread_mutex_lock(&lock);
+	n = get(&key);
+	if (n)
+		n->ended_ns = softnic_loop_now_ns();
+	pthread_mutex_unlock(&lock);
+}
+
+bool neighbor_has_ended(const struct udp_address *to)
+{
+	const struct udp_address key = key_of(to);
+	struct neighbor *unused, *n;
+	bool has;
+
+	pthread_mutex_lock(&lock);
+	n = find_neighbor(&key, &unused);
+	has = n && n->ended_ns && softnic_loop_now_ns() - n->ended_ns < ENDED_NS;
+	pthread_mutex_unlock(&lock);
+	return has;
 }
 
 void neighbor_reset(void)

@@ -48,6 +48,18 @@ void neighbor_take(const struct udp_packet *packet);
 /** neighbor_refused() - a host says that nobody has the port @to of a packet of ours */
 void neighbor_refused(const struct udp_address *to);
 
+/**
+ * neighbor_ended() - the process at port @to has ended: a host has refused a queue pair's packet
+ *
+ * A host sends few refusals: Linux sends six to one address, and then one a second. The packets in
+ * flight to a process that ends use them up, and a request to connect again stays without an
+ * answer. So silence counts as a refusal for a moment.
+ */
+void neighbor_ended(const struct udp_address *to);
+
+/** neighbor_has_ended() - has neighbor_ended() been called a moment ago? */
+bool neighbor_has_ended(const struct udp_address *to);
+
 /** neighbor_reset() - forget all; in the child of a fork */
 void neighbor_reset(void);
 

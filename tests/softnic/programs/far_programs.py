@@ -7,6 +7,7 @@ far_programs.py LIBRARY WEIR
 The hosts are network namespaces of weir lab net, with no NIC but the kernel's virtual Ethernet.
 Skips where the user may make no namespaces. Tests of a program that is not installed are skipped.
 """
+import json
 import os
 import random
 import shutil
@@ -30,6 +31,7 @@ PATIENCE_S = 60
 FILES = int(os.environ.get("WEIR_TEST_FILES", "400"))
 COPY_S = PATIENCE_S + FILES // 20
 DOWN_S = 5
+RARE_MS = 50000
 # Arguments: an address and a port. Connects, and exits.
 CONNECT = """import ctypes, sys
 class Attr(ctypes.Structure):
@@ -261,13 +263,17 @@ class Weir(Hosts):
         self.folder = self.enterContext(tempfile.TemporaryDirectory())
         self.key = os.path.join(self.folder, "key")
         subprocess.run([WEIR, "key", "new", self.key], check=True, capture_output=True)
+        self.donor, self.address = self.lend()
+
+    def lend(self, *options):
+        """Return the donor's process and address."""
         donor = subprocess.Popen(
             [*NET.on("h1"), WEIR, "serve", "--device", "softnic",
              "--listen", f"{self.listen_at}:0", "--memory", "128M", "--no-reserve",
-             "--key", self.key, "--log-level", "error"], stdout=subprocess.PIPE, text=True)
+             "--key", self.key, "--log-level", "error", *options],
+            stdout=subprocess.PIPE, text=True)
         self.processes.append(donor)
-        self.donor = donor
-        self.address = donor.stdout.readline().split()[-1]
+        return donor, donor.stdout.readline().split()[-1]
 
     def client(self, *command):
         done = NET.run("run", "h2", "--", *command)
@@ -377,6 +383,41 @@ class Weir(Hosts):
         self.assertIn("nothing': Input/output error", said)
         self.assertLess(time.monotonic() - begin, PATIENCE_S)
 
+    @staticmethod
+    def say_at_most_each(ms):
+        """Limit the messages of closed ports from the donor's host to one address."""
+        for name in "ipv4/icmp_ratelimit", "ipv6/icmp/ratelimit":
+            subprocess.run(NET.on("h1", "sh", "-c", f"echo {ms} > /proc/sys/net/{name}"),
+                           check=True)
+
+    def is_under_way(self, client):
+        self.assertIsNone(client.poll(), "the client has ended")
+        stat = json.loads(NET.run("run", "h3", "--", WEIR, "stat", "--json").stdout)
+        return any(session["pid"] == client.pid and session["completions"] > 100
+                   for session in stat["sessions"])
+
+    def test_a_killed_donor_is_noticed_although_its_host_seldom_says_so(self):
+        """The host sends one message (ICMP) to a new address, and the next after 40 s. A packet in
+        flight uses the first message up, so that a new request to connect gets no answer. Without
+        more knowledge, the client asks for a session's timeout of 10 s."""
+        self.addCleanup(self.say_at_most_each, 1000)
+        self.say_at_most_each(RARE_MS)
+        self.donor.kill()  # the first donor would answer for the second
+        self.donor.wait()
+        donor, address = self.lend("--no-encrypt")
+        client = subprocess.Popen(
+            [*NET.on("h3"), WEIR, "perf", "--device", "softnic", "--key", self.key, "--encrypt",
+             "off", "--seconds", "0", "--depth", "64", address],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.processes.append(client)
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.is_under_way(client):
+            self.assertLess(time.monotonic(), deadline, "no request completes")
+        donor.kill()
+        begin = time.monotonic()
+        self.assertIn("the channel failed", self.ends(client, 1))
+        self.assertLess(time.monotonic() - begin, 8)
+
 
 class WeirOverIpv6(Weir):
     listen_at = f"[{IPV6}]"
@@ -386,7 +427,7 @@ class WeirOverIpv6(Weir):
 
 
 def setUpModule():
-    NET.up(2, unittest.addModuleCleanup)
+    NET.up(3, unittest.addModuleCleanup)  # the third for a test that needs a new address
 
 
 if __name__ == "__main__":
