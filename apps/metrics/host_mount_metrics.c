@@ -1,28 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * A mount with --metrics has names of its own for these: a Prometheus that scrapes both servers
- * must not count a mount twice.
- */
 #include "apps/metrics/host_metrics.h"
+#include "apps/mount/mount_metrics.h"
 #include "apps/mount/mount_page.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define VALUE(name, help, field)                                                                  \
-	{                                                                                         \
-		"weir_host_mount_" name, METRIC_GAUGE, help, offsetof(struct mount_values, field) \
-	}
-
-static const struct metric of_mount[] = {
-	VALUE("up", "1 while the donor is connected or may come back, 0 once it is gone", is_up),
-	VALUE("in_flight_operations", "reads, writes and calls to the donor in flight", in_flight),
-	VALUE("inodes", "inodes that the kernel knows", inodes),
-	VALUE("threads", "threads that receive the kernel's requests", threads),
-	VALUE("waiting_threads", "threads that wait for the donor beyond the timeout", waiting),
-	VALUE("shared", "0 if this client is alone or has the lease, else 1", shared),
-	{ NULL },
-};
+static const struct metric of_mount[] = { MOUNT_VALUES("weir_host_mount_"), { NULL } };
 
 const struct metric_group host_mount_metrics = {
 	.title = "Mounts of the host",

@@ -7,20 +7,7 @@
 #include "apps/metrics/host_metrics.h"
 #include "apps/mount/mount.h"
 
-#define MOUNT(name, help, field)                                                             \
-	{                                                                                    \
-		"weir_mount_" name, METRIC_GAUGE, help, offsetof(struct mount_values, field) \
-	}
-
-static const struct metric of_mount[] = {
-	MOUNT("up", "1 while the donor is connected or may come back, 0 once it is gone", is_up),
-	MOUNT("in_flight_operations", "reads, writes and calls to the donor in flight", in_flight),
-	MOUNT("inodes", "inodes that the kernel knows", inodes),
-	MOUNT("threads", "threads that receive the kernel's requests", threads),
-	MOUNT("waiting_threads", "threads that wait for the donor beyond the timeout", waiting),
-	MOUNT("shared", "0 if this client is alone or has the lease, else 1", shared),
-	{ NULL },
-};
+static const struct metric of_mount[] = { MOUNT_VALUES("weir_mount_"), { NULL } };
 
 const struct metric_group mount_metrics = {
 	.title = "Mounts",
