@@ -61,6 +61,11 @@ void file_server_stop(struct file_server *server);
 int file_server_set_keys(struct file_server *server, struct key_set *keys,
 			 struct weir_error *error);
 
+/* Writes a line to @options->on_log. */
+__attribute__((format(printf, 3, 4)))
+void file_server_say(const struct file_server_options *options, enum weir_log_level level,
+		     const char *format, ...);
+
 /* Whether the server has ended: it lost the claim, or never had it. */
 bool file_server_has_ended(const struct file_server *server);
 
