@@ -6,6 +6,7 @@
 """
 import pathlib
 import re
+import subprocess
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -42,6 +43,19 @@ class Deb(unittest.TestCase):
             self.assertIn(f"'{name}*.service'", prerm)
             self.assertIn(f"'{name}*.service'", read(Rpm.SPEC))
         self.assertNotIn("with_restart", read(Rpm.SPEC))
+
+
+class Upgrade(unittest.TestCase):
+    def test_the_base_of_check_upgrade_speaks_the_oldest_version_understood(self):
+        header = "wire/handshake.h"
+        base = re.search(r"^BASE \?= (\w+)$", read(ROOT / "Makefile"), re.M)[1]
+        old = subprocess.run(["git", "-C", str(ROOT), "show", f"{base}:{header}"], text=True,
+                             capture_output=True, check=False)
+        if old.returncode:
+            return # a tree without its history, such as a package's source
+        spoken = re.search(r"define WIRE_VERSION (\d+)", old.stdout)[1]
+        understood = re.search(r"define WIRE_VERSION_MIN (\d+)", read(ROOT / header))[1]
+        self.assertEqual(spoken, understood, "Makefile: BASE")
 
 
 class Rpm(unittest.TestCase):
