@@ -400,6 +400,8 @@ def add_test(kind):
 if __name__ == "__main__":
     for each in TROUBLES:
         add_test(each)
+    if len(sys.argv) < 4 or sys.argv[1] not in ("plant", "check"):
+        sys.exit(__doc__)
     MODE, WEIR, MOVER = sys.argv[1], *(os.path.abspath(path) for path in sys.argv[2:4])
     REST = sys.argv[4:]
     missing = [tool for tool in ("etcd", "prometheus", "curl", "openssl") if not shutil.which(tool)]
