@@ -2,11 +2,13 @@
 /* Test: mount inode; suites: fs */
 /* Inodes of a mount whose donor errs, is late, or cannot be reached for a while. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/timerfd.h>
 
 #include <cmocka.h>
 
@@ -25,6 +27,8 @@ static struct wire_fs_setattr sent; /* the last call */
 static int replied; /* to the kernel */
 static double cached; /* seconds that the kernel may keep the reply */
 static unsigned int calls_before; /* calls when the kernel had its reply */
+static bool is_warned; /* FS_SHARE arrives while a thread leaves a size to the main thread */
+static uint64_t armed_ns; /* the last timer */
 static bool is_overtaken; /* others change things between a reply and its use */
 
 int __wrap_weir_call_async(struct weir_session *session, const void *message, size_t length,
@@ -32,6 +36,9 @@ int __wrap_weir_call_async(struct weir_session *session, const void *message, si
 int __wrap_weir_call_while(struct weir_session *session, const void *message, size_t length,
 			   void *reply, size_t room, size_t *reply_length,
 			   bool (*goes_on)(void *arg), void *arg);
+void __wrap_change_log_arm(struct mount *mount);
+int __real_timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old);
 void __wrap_op_reply(fuse_req_t req, int rc);
 void *__wrap_fuse_req_userdata(fuse_req_t req);
 const struct fuse_ctx *__wrap_fuse_req_ctx(fuse_req_t req);
@@ -59,6 +66,8 @@ int __wrap_weir_call_async(struct weir_session *session, const void *message, si
 
 	(void)session;
 	(void)timeout_ns;
+	if (is_warned)
+		atomic_store(&m.share.shared, true);
 	if (refusal)
 		return refusal;
 	length = answer(message, length, reply);
@@ -78,6 +87,18 @@ int __wrap_weir_call_while(struct weir_session *session, const void *message, si
 	if (is_overtaken)
 		sharing_forget(&m.share); /* another client came and went */
 	return outcome;
+}
+
+void __wrap_change_log_arm(struct mount *mount)
+{
+	if (is_warned)
+		atomic_store(&mount->share.shared, true);
+}
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old)
+{
+	armed_ns = (uint64_t)new->it_value.tv_sec * 1000000000u + new->it_value.tv_nsec;
+	return __real_timerfd_settime(fd, flags, new, old);
 }
 
 void __wrap_op_reply(fuse_req_t req, int rc)
@@ -127,7 +148,7 @@ static int setup(void **state)
 	atomic_store(&m.share.alone_ns, UINT64_MAX);
 	refusal = outcome = status = 0;
 	calls = 0;
-	is_overtaken = false;
+	is_overtaken = is_warned = false;
 	assert_int_equal(names_init(&m.names), 0);
 	assert_int_equal(deferred_queue_init(&m.deferred), 0);
 	return inodes_init(&m.inodes);
@@ -348,6 +369,66 @@ static void beside_others_a_close_without_an_answer_fails(void **state)
 	inode_put(inode, 1);
 }
 
+/* After FS_SHARED, the donor answers the other client at once. */
+static void a_close_waits_if_another_client_comes_meanwhile(void **state)
+{
+	struct inode *inode = open_file(100);
+
+	(void)state;
+	atomic_store(&m.log.is_used, true);
+	assert_int_equal(inode_flush_last(inode), 0);
+	assert_int_equal(calls, 0); /* left to the main thread */
+	is_warned = true;
+	assert_int_equal(inode_flush_last(inode), 0);
+	check_sent(1, FS_COMMIT, 100);
+	atomic_store(&m.log.is_used, false);
+	inode_put(inode, 1);
+	assert_false(inodes_pay(&m));
+	assert_int_equal(calls, 1);
+}
+
+static void a_flush_waits_if_another_client_comes_meanwhile(void **state)
+{
+	struct inode *inode = open_file(100);
+
+	(void)state;
+	is_warned = true;
+	refusal = -EAGAIN;
+	assert_int_equal(inode_flush(inode), 0);
+	check_sent(1, FS_COMMIT, 100);
+	inode_put(inode, 1);
+	assert_false(inodes_pay(&m));
+	assert_int_equal(calls, 1);
+}
+
+static void answer_once_due(void)
+{
+	struct pollfd timer = { .fd = m.share.fd, .events = POLLIN };
+
+	assert_int_equal(poll(&timer, 1, -1), 1);
+	sharing_answer(&m);
+}
+
+static void an_answer_that_cannot_be_sent_is_repeated_after_a_pause(void **state)
+{
+	(void)state;
+	assert_int_equal(sharing_init(&m.share), 0);
+	sharing_warned(&m);
+	assert_int_equal(armed_ns, 1);
+	for (unsigned int i = 0; i < 3; i++) {
+		refusal = -EAGAIN;
+		answer_once_due();
+		assert_int_equal(armed_ns, 5000000);
+		assert_int_equal(atomic_load(&m.share.phase) % 2, 1);
+	}
+	refusal = 0;
+	answer_once_due();
+	check_sent(1, FS_SHARED, 0);
+	assert_int_equal(atomic_load(&m.share.phase) % 2, 0);
+	assert_int_equal(m.in_flight, 0);
+	sharing_fini(&m.share);
+}
+
 static void nothing_is_owed_to_a_donor_that_is_gone(void **state)
 {
 	(void)state;
@@ -375,6 +456,9 @@ int main(void)
 		TEST(a_close_while_the_donor_sleeps_is_committed_later),
 		TEST(beside_others_a_close_without_an_answer_fails),
 		TEST(nothing_is_owed_to_a_donor_that_is_gone),
+		TEST(a_close_waits_if_another_client_comes_meanwhile),
+		TEST(a_flush_waits_if_another_client_comes_meanwhile),
+		TEST(an_answer_that_cannot_be_sent_is_repeated_after_a_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
