@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "softnic/verbs/nic.h"
 #include "tests/support/verbs_puppet.h"
 
 enum { ROOM = 4096, DEPTH = 8 };
@@ -560,6 +561,42 @@ static void test_a_queue_pair_lives_until_its_last_handle_is_closed(void **state
 	assert_int_equal(ibv_destroy_qp(second), 0);
 }
 
+/* Another thread's call while the test's thread ends a queue pair. */
+static _Thread_local bool is_race_due;
+static struct {
+	struct xrc_host *host;
+	uint32_t number;
+	struct ibv_qp *found;
+} race;
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+	int rc = __real_pthread_mutex_unlock(lock);
+
+	if (is_race_due && lock == &nic.lock) {
+		is_race_due = false;
+		race.found = open_qp(race.host, race.number, OPEN);
+	}
+	return rc;
+}
+
+/* When softnic's lock is free for the first time, the call has only begun. */
+static void test_a_queue_pair_that_is_being_freed_cannot_be_opened(void **state)
+{
+	struct two *t = *state;
+
+	race.host = t->b;
+	race.number = t->b->receiver->qp_num;
+	is_race_due = true;
+	assert_int_equal(ibv_destroy_qp(t->b->receiver), 0);
+	assert_false(is_race_due);
+	assert_null(race.found);
+	t->b->receiver = NULL;
+}
+
 static void test_only_a_receiving_queue_pair_of_the_domain_is_opened(void **state)
 {
 	struct two *t = *state;
@@ -613,6 +650,7 @@ static int tests(void)
 		XRC(test_an_srq_tells_when_few_receives_are_left),
 		XRC(test_objects_of_xrc_need_their_domain),
 		XRC(test_a_queue_pair_lives_until_its_last_handle_is_closed),
+		XRC(test_a_queue_pair_that_is_being_freed_cannot_be_opened),
 		XRC(test_only_a_receiving_queue_pair_of_the_domain_is_opened),
 	};
 	static const struct CMUnitTest far[] = { cmocka_unit_test(test_another_host_is_refused) };
