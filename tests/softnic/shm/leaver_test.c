@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* Test: softnic leaver; devices: softnic; timeout: 120 */
 /* Exiting threads close sockets, also while strangers, forks and a lack of threads disturb. */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -75,6 +77,22 @@ int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock, clockid_
 	return ETIMEDOUT;
 }
 
+static _Atomic bool is_idle; /* an unused keeper has had time to end */
+
+/* Takes the place of the C library's function, also for the code under test. */
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	int (*next)(const struct timespec *, struct timespec *);
+
+	next = (__typeof__(next))dlsym(RTLD_NEXT, "nanosleep");
+	if (!time->tv_sec)
+		return next(time, left);
+	do
+		usleep(1000);
+	while (!is_idle);
+	return 0;
+}
+
 /* Return: whether the socket was taken, and then closed. */
 static bool is_closed(void)
 {
@@ -97,8 +115,23 @@ static bool is_closed(void)
 /* After a keeper that failed, a new one is due. */
 static void wait_for_new_keeper(void)
 {
+	is_idle = true;
 	while (!is_closed())
 		usleep(100000);
+	is_idle = false;
+}
+
+static int nr_threads_at_start;
+
+static int count_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int nr = 0;
+
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	return nr;
 }
 
 static int stranger_refused_errno(const struct sockaddr *to, socklen_t length)
@@ -197,6 +230,17 @@ static void test_one_caller_alone_waits_for_a_keeper_that_is_late(void **state)
 	pthread_join(late, NULL); /* finds that nobody needs it */
 }
 
+static void test_an_idle_process_has_no_threads(void **state)
+{
+	(void)state;
+	wait_for_new_keeper();
+	is_idle = true;
+	while (count_threads() > nr_threads_at_start)
+		usleep(1000);
+	is_idle = false;
+	assert_true(is_closed());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,7 +249,9 @@ int main(void)
 		cmocka_unit_test(test_strangers_that_see_a_name_change_nothing),
 		cmocka_unit_test(test_without_threads_the_keeper_ends),
 		cmocka_unit_test(test_a_child_closes_no_number_that_it_may_not_know),
+		cmocka_unit_test(test_an_idle_process_has_no_threads),
 	};
 
+	nr_threads_at_start = count_threads();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -15,6 +16,18 @@
 #include "softnic/shm/shared.h"
 
 enum { FDS_SENT_MAX = 8, FDS_LOOKED_AT = 256 };
+
+static bool is_stranger; /* the other end of each socket */
+
+/* Takes the place of the C library's function, also for the code under test. */
+int getsockopt(int fd, int level, int option, void *value, socklen_t *length)
+{
+	int rc = (int)syscall(SYS_getsockopt, fd, level, option, value, length);
+
+	if (!rc && level == SOL_SOCKET && option == SO_PEERCRED && is_stranger)
+		((struct ucred *)value)->uid++;
+	return rc;
+}
 
 static int num_open(void)
 {
@@ -136,11 +149,29 @@ static void as_many_descriptors_as_there_may_be_arrive(void **state)
 	close(pair[1]);
 }
 
+static void a_process_of_another_user_is_not_ours(void **state)
+{
+	int pair[2];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_true(shared_is_ours(pair[0], &pid));
+	assert_int_equal(pid, getpid());
+	is_stranger = true;
+	assert_false(shared_is_ours(pair[0], &pid));
+	is_stranger = false;
+	close(pair[0]);
+	close(pair[1]);
+	assert_false(shared_is_ours(-1, &pid));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_refused_connection_leaves_no_descriptor),
 		cmocka_unit_test(as_many_descriptors_as_there_may_be_arrive),
+		cmocka_unit_test(a_process_of_another_user_is_not_ours),
 	};
 
 	return cmocka_run_group_tests(tests, start_leaver, NULL);
