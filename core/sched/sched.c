@@ -112,36 +112,34 @@ static void flow_enqueue(struct weir_sched_class *c, struct weir_flow *flow)
 	bundle_enqueue(c, flow->bundle);
 }
 
-/* Room reserved for the bundle's competing flows; none while the bundle is paused. */
-static uint64_t bundle_floor(const struct weir_sched *s, const struct weir_bundle *bundle)
+/* Room reserved for each competing flow of the bundle; none while the bundle is paused. */
+static uint64_t flow_floor(const struct weir_sched *s, const struct weir_bundle *bundle)
 {
 	const struct weir_sched_class *c = &s->classes[bundle->class];
 
 	if (bundle->is_paused || !is_low_level(s, c))
 		return 0;
-	return (uint64_t)bundle->competing * c->config.segment_bytes;
+	return c->config.segment_bytes;
 }
 
 /* A flow begins or stops competing. */
 static void flow_starts_competing(struct weir_sched *s, struct weir_bundle *bundle)
 {
-	s->low_floor -= bundle_floor(s, bundle);
 	bundle->competing++;
-	s->low_floor += bundle_floor(s, bundle);
+	s->low_floor += flow_floor(s, bundle);
 }
 
 static void flow_stops_competing(struct weir_sched *s, struct weir_bundle *bundle)
 {
-	s->low_floor -= bundle_floor(s, bundle);
 	bundle->competing--;
-	s->low_floor += bundle_floor(s, bundle);
+	s->low_floor -= flow_floor(s, bundle);
 }
 
 static void bundle_set_paused(struct weir_sched *s, struct weir_bundle *bundle, bool is_paused)
 {
-	s->low_floor -= bundle_floor(s, bundle);
+	s->low_floor -= bundle->competing * flow_floor(s, bundle);
 	bundle->is_paused = is_paused;
-	s->low_floor += bundle_floor(s, bundle);
+	s->low_floor += bundle->competing * flow_floor(s, bundle);
 }
 
 /*
@@ -314,7 +312,8 @@ struct weir_flow *weir_sched_next(struct weir_sched *s, uint32_t classes)
 	for (i = 0; i < s->nr_classes; i++) {
 		struct weir_sched_class *c = &s->classes[i];
 
-		if (!(classes & 1u << i) || (best && !class_precedes(c, best)))
+		if (!weir_drr_is_wanted(&c->bundles) || !(classes & 1u << i) ||
+		    (best && !class_precedes(c, best)))
 			continue;
 		flow = class_next_flow(s, c);
 		if (!flow)

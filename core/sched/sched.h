@@ -189,6 +189,20 @@ void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow);
 void weir_sched_pause(struct weir_sched *s, struct weir_bundle *bundle);
 void weir_sched_resume(struct weir_sched *s, struct weir_bundle *bundle);
 
+/*
+ * Whether any flow has something to send, in a bundle that is not paused. If not, weir_sched_next()
+ * returns NULL.
+ */
+static inline bool weir_sched_is_wanted(const struct weir_sched *s)
+{
+	uint8_t i;
+
+	for (i = 0; i < s->nr_classes; i++)
+		if (weir_drr_is_wanted(&s->classes[i].bundles))
+			return true;
+	return false;
+}
+
 /**
  * weir_sched_next() - choose the flow that sends next
  * @s: the scheduler

@@ -105,7 +105,8 @@ static inline void weir_mux_ring_write(struct weir_mux_ring_end *end, const void
 	if (first > length)
 		first = length;
 	memcpy(weir_mux_ring_at(end, end->position), data, first);
-	memcpy(end->bytes, (const char *)data + first, length - first);
+	if (first < length)
+		memcpy(end->bytes, (const char *)data + first, length - first);
 	end->position += length;
 }
 
@@ -118,7 +119,8 @@ static inline void weir_mux_ring_peek(const struct weir_mux_ring_end *end, uint6
 	if (first > length)
 		first = length;
 	memcpy(data, weir_mux_ring_at(end, position), first);
-	memcpy((char *)data + first, end->bytes, length - first);
+	if (first < length)
+		memcpy((char *)data + first, end->bytes, length - first);
 }
 
 /* Publish the writer's or the reader's position. The release pairs with the acquires above. */

@@ -139,6 +139,7 @@ enum weir_mux_worker_state { WEIR_MUX_WORKER_NONE, WEIR_MUX_WORKER_RUNNING, WEIR
  * @inbox, @asleep, @wakeup_fd: news for the worker
  * @is_claimed: a thread acts as the worker; "worker only" means the claim holder
  * @is_ended: no more work will be done; worker only
+ * @now_ns: the time, set before the first of a few passes, so it may lag a little; worker only
  * @wakes_ns: timeout of the sleeping worker; worker only
  * @has_more: a combining thread left work, and comes again; mux->lock
  * @is_armed: the CQ is armed and the event not yet taken; worker only
@@ -175,7 +176,7 @@ struct weir_mux_remote {
 	uint32_t posted; /* WRs in flight over all QPs */
 	unsigned int cq_events;
 	bool is_armed, is_ended, has_more;
-	uint64_t wakes_ns;
+	uint64_t now_ns, wakes_ns;
 };
 
 /*
@@ -235,10 +236,11 @@ void weir_mux_qp_handshake_sent(struct weir_mux_remote *remote, const struct ibv
 
 /*
  * The worker thread, and one pass of its work. @next_ns: receives when the first paced group may
- * send. Return: whether there was anything to do. Context (step): the claim holder.
+ * send. Return: whether there was anything to do. Context (step): the claim holder, which has set
+ * @remote->now_ns.
  */
 void *weir_mux_worker_run(void *remote);
-bool weir_mux_worker_step(struct weir_mux_remote *remote, uint64_t now_ns, uint64_t *next_ns);
+bool weir_mux_worker_step(struct weir_mux_remote *remote, uint64_t *next_ns);
 /*
  * Whether a further pass would find nothing: no completion is outstanding, and the inbox is empty.
  * Connections queued after this are left to combine.c. Context: the claim holder, after a step.
@@ -276,8 +278,8 @@ void weir_mux_sched_group_follow_account(struct weir_mux_vconn *conn);
 /* The connection has nothing to send, or may not. */
 void weir_mux_sched_group_idle(struct weir_mux_vconn *conn);
 /* Pauses the connection's group if over the rate limit. Return: whether paused. */
-bool weir_mux_sched_group_is_paced(struct weir_mux_vconn *conn, uint64_t now_ns);
+bool weir_mux_sched_group_is_paced(struct weir_mux_vconn *conn);
 /* Resumes groups whose time has come. Return: when the next may send, or UINT64_MAX. */
-uint64_t weir_mux_sched_groups_resume(struct weir_mux_remote *remote, uint64_t now_ns);
+uint64_t weir_mux_sched_groups_resume(struct weir_mux_remote *remote);
 
 #endif

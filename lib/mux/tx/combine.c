@@ -58,7 +58,8 @@ static bool run_passes(struct weir_mux_remote *remote, unsigned int *passes, boo
 	uint64_t next_ns = UINT64_MAX;
 	bool is_done = false;
 
-	while (!is_done && *passes && weir_mux_worker_step(remote, weir_now_ns(), &next_ns)) {
+	remote->now_ns = weir_now_ns();
+	while (!is_done && *passes && weir_mux_worker_step(remote, &next_ns)) {
 		*passes = is_short && remote->sched.low_bytes >= BULK_BYTES ? 0 : *passes - 1;
 		is_done = weir_mux_worker_is_done(remote);
 	}

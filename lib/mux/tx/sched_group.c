@@ -143,12 +143,12 @@ void weir_mux_sched_group_idle(struct weir_mux_vconn *conn)
 	unpace_if_idle(conn->sched_group);
 }
 
-bool weir_mux_sched_group_is_paced(struct weir_mux_vconn *conn, uint64_t now_ns)
+bool weir_mux_sched_group_is_paced(struct weir_mux_vconn *conn)
 {
 	struct weir_mux_sched_group *sched_group = conn->sched_group;
 	struct weir_mux_remote *remote = conn->remote;
 
-	if (weir_mux_rate_limit_due_ns(&sched_group->group->rate) <= now_ns)
+	if (weir_mux_rate_limit_due_ns(&sched_group->group->rate) <= remote->now_ns)
 		return false;
 	weir_sched_pause(&remote->sched, &sched_group->bundle);
 	weir_list_del(&sched_group->pace_link);
@@ -156,7 +156,7 @@ bool weir_mux_sched_group_is_paced(struct weir_mux_vconn *conn, uint64_t now_ns)
 	return true;
 }
 
-uint64_t weir_mux_sched_groups_resume(struct weir_mux_remote *remote, uint64_t now_ns)
+uint64_t weir_mux_sched_groups_resume(struct weir_mux_remote *remote)
 {
 	uint64_t due_ns, next_ns = UINT64_MAX;
 	struct weir_list *at;
@@ -167,7 +167,7 @@ uint64_t weir_mux_sched_groups_resume(struct weir_mux_remote *remote, uint64_t n
 
 		at = at->next;
 		due_ns = weir_mux_rate_limit_due_ns(&sched_group->group->rate);
-		if (due_ns <= now_ns) {
+		if (due_ns <= remote->now_ns) {
 			weir_list_del(&sched_group->pace_link);
 			weir_sched_resume(&remote->sched, &sched_group->bundle);
 		} else if (due_ns < next_ns) {

@@ -72,10 +72,11 @@ static void count_ahead(struct weir_mux_remote *remote, const struct weir_mux_vc
 				     weir_counter_read(&remote->mux->low_bytes));
 }
 
-/* Adds up the waiting time. @now_ns is read once for many turns and may lag a little. */
-static void count_wait(struct weir_mux_vconn *conn, uint64_t now_ns)
+/* Adds up the waiting time. */
+static void count_wait(struct weir_mux_vconn *conn)
 {
 	struct weir_mux_class_counters *counts = weir_mux_vconn_counters(conn);
+	const uint64_t now_ns = conn->remote->now_ns;
 
 	weir_counter_add(&counts->turns, 1);
 	if (now_ns <= conn->waits_ns)
@@ -84,16 +85,15 @@ static void count_wait(struct weir_mux_vconn *conn, uint64_t now_ns)
 	conn->waits_ns = now_ns;
 }
 
-static void count_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint32_t bytes,
-		       uint64_t now_ns)
+static void count_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint32_t bytes)
 {
 	const uint64_t low_bytes = remote->sched.low_bytes;
 
 	count_ahead(remote, conn);
 	weir_sched_posted(&remote->sched, &conn->flow, bytes);
 	weir_mux_port_changed(remote, low_bytes);
-	weir_mux_rate_limit_charge(&conn->sched_group->group->rate, bytes, now_ns);
-	count_wait(conn, now_ns);
+	weir_mux_rate_limit_charge(&conn->sched_group->group->rate, bytes, remote->now_ns);
+	count_wait(conn);
 }
 
 /* @most, limited to a segment. */
@@ -107,7 +107,7 @@ static uint32_t limit_to_segment(const struct weir_mux_remote *remote,
 
 /* Posts bytes of the ring: all that are ready, up to a segment and to the end of the memory. */
 static void post_ring_bytes(struct weir_mux_remote *remote, struct weir_mux_vconn *conn,
-			    uint64_t limit, uint64_t now_ns)
+			    uint64_t limit)
 {
 	struct weir_mux_posted_wr posted = { .conn = conn };
 	const char *data = weir_mux_ring_at(&conn->leaving, conn->posted);
@@ -117,7 +117,7 @@ static void post_ring_bytes(struct weir_mux_remote *remote, struct weir_mux_vcon
 	if (posted.bytes > weir_mux_ring_straight(&conn->leaving, conn->posted))
 		posted.bytes = weir_mux_ring_straight(&conn->leaving, conn->posted);
 	wr = stream_wr(conn, &posted.bytes);
-	count_turn(remote, conn, posted.bytes, now_ns);
+	count_turn(remote, conn, posted.bytes);
 	conn->posted += posted.bytes;
 	/* Perhaps the last part of a closed connection: FIN is due. */
 	if (conn->posted == limit && __atomic_load_n(&conn->is_closed, __ATOMIC_ACQUIRE))
@@ -127,13 +127,13 @@ static void post_ring_bytes(struct weir_mux_remote *remote, struct weir_mux_vcon
 
 /* Posts a part of an RDMA operation or of a zero-copy send. */
 static void post_op_part(struct weir_mux_remote *remote, struct weir_mux_rdma_op *e, uint32_t bytes,
-			 const struct ibv_send_wr *wr, uint64_t now_ns)
+			 const struct ibv_send_wr *wr)
 {
 	struct weir_mux_vconn *conn = e->conn;
 	struct weir_mux_posted_wr posted = { .conn = conn, .rdma_op = e, .bytes = bytes };
 	uint64_t local = e->local;
 
-	count_turn(remote, conn, posted.bytes, now_ns);
+	count_turn(remote, conn, posted.bytes);
 	e->local += posted.bytes;
 	e->remote += posted.bytes;
 	e->left -= posted.bytes;
@@ -143,8 +143,7 @@ static void post_op_part(struct weir_mux_remote *remote, struct weir_mux_rdma_op
 	weir_mux_post_append(posted, local, e->mr->mr->lkey, wr);
 }
 
-static void post_rdma_op(struct weir_mux_remote *remote, struct weir_mux_vconn *conn,
-			 uint64_t now_ns)
+static void post_rdma_op(struct weir_mux_remote *remote, struct weir_mux_vconn *conn)
 {
 	struct weir_mux_rdma_op *e = &conn->rdma_op;
 	const struct ibv_send_wr wr = {
@@ -152,30 +151,29 @@ static void post_rdma_op(struct weir_mux_remote *remote, struct weir_mux_vconn *
 		.wr.rdma = { .remote_addr = e->remote, .rkey = e->remote_mr->rkey },
 	};
 
-	post_op_part(remote, e, limit_to_segment(remote, conn, e->left), &wr, now_ns);
+	post_op_part(remote, e, limit_to_segment(remote, conn, e->left), &wr);
 }
 
-static void post_zc_send(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t most,
-			 uint64_t now_ns)
+static void post_zc_send(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t most)
 {
 	uint32_t bytes = limit_to_segment(remote, conn, most);
 	const struct ibv_send_wr wr = stream_wr(conn, &bytes);
 
-	post_op_part(remote, &conn->zc_send, bytes, &wr, now_ns);
+	post_op_part(remote, &conn->zc_send, bytes, &wr);
 }
 
 /* Posts the ring's bytes first, then the zero-copy send's. */
 static void post_stream(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t limit,
-			uint64_t zc_send, uint64_t now_ns)
+			uint64_t zc_send)
 {
 	if (limit > conn->posted)
-		post_ring_bytes(remote, conn, limit, now_ns);
+		post_ring_bytes(remote, conn, limit);
 	else
-		post_zc_send(remote, conn, zc_send, now_ns);
+		post_zc_send(remote, conn, zc_send);
 }
 
 /* The scheduler has picked the connection's flow. */
-static void take_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t now_ns)
+static void take_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *conn)
 {
 	uint64_t tail, limit = weir_mux_tx_limit(conn, &tail);
 	uint64_t zc_send = zc_send_ready(conn, tail);
@@ -190,13 +188,13 @@ static void take_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *con
 			weir_mux_vconn_notify(conn);
 		return;
 	}
-	if (weir_mux_sched_group_is_paced(conn, now_ns))
+	if (weir_mux_sched_group_is_paced(conn))
 		return;
 	conn->rdma_op_was_last = has_rdma_op && !(has_stream && conn->rdma_op_was_last);
 	if (conn->rdma_op_was_last)
-		post_rdma_op(remote, conn, now_ns);
+		post_rdma_op(remote, conn);
 	else
-		post_stream(remote, conn, limit, zc_send, now_ns);
+		post_stream(remote, conn, limit, zc_send);
 	if (!weir_mux_tx_is_wanted(conn, limit, tail))
 		weir_mux_sched_group_idle(conn);
 }
@@ -217,11 +215,13 @@ static uint32_t classes_with_room(const struct weir_mux_remote *remote)
 
 static struct weir_flow *next_flow(struct weir_mux_remote *remote)
 {
+	if (!weir_sched_is_wanted(&remote->sched))
+		return NULL;
 	weir_mux_port_divide(remote);
 	return weir_sched_next(&remote->sched, classes_with_room(remote));
 }
 
-bool weir_mux_tx_post(struct weir_mux_remote *remote, uint64_t now_ns)
+bool weir_mux_tx_post(struct weir_mux_remote *remote)
 {
 	struct weir_flow *flow;
 	bool any = false;
@@ -229,7 +229,7 @@ bool weir_mux_tx_post(struct weir_mux_remote *remote, uint64_t now_ns)
 
 	while (!__atomic_load_n(&remote->status, __ATOMIC_ACQUIRE) &&
 	       (flow = next_flow(remote)) != NULL) {
-		take_turn(remote, container_of(flow, struct weir_mux_vconn, flow), now_ns);
+		take_turn(remote, container_of(flow, struct weir_mux_vconn, flow));
 		any = true;
 	}
 	for (i = 0; i < remote->sched.nr_classes; i++) {

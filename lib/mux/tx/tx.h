@@ -25,6 +25,6 @@ bool weir_mux_tx_is_wanted(const struct weir_mux_vconn *conn, uint64_t limit, ui
  * Posts in the scheduler's order while there is room, unless the remote is lost, and rings the
  * doorbells. Return: whether anything was posted.
  */
-bool weir_mux_tx_post(struct weir_mux_remote *remote, uint64_t now_ns);
+bool weir_mux_tx_post(struct weir_mux_remote *remote);
 
 #endif

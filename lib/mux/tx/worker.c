@@ -150,7 +150,8 @@ static bool send_grants(struct weir_mux_vconn *conn)
 
 static bool send_ctrls(struct weir_mux_vconn *conn)
 {
-	conn->ctrls_todo |= __atomic_exchange_n(&conn->ctrls, 0, __ATOMIC_ACQ_REL);
+	if (__atomic_load_n(&conn->ctrls, __ATOMIC_SEQ_CST))
+		conn->ctrls_todo |= __atomic_exchange_n(&conn->ctrls, 0, __ATOMIC_ACQ_REL);
 	return send_ctrl(conn, WEIR_MUX_CTRL_OPEN) && send_ctrl(conn, WEIR_MUX_CTRL_ACCEPT) &&
 	       send_ctrl(conn, WEIR_MUX_CTRL_REFUSE) && send_ctrl(conn, WEIR_MUX_CTRL_REMOTE) &&
 	       resend_credit(conn) && send_grants(conn);
@@ -220,7 +221,7 @@ static bool serve_conn(struct weir_mux_vconn *conn)
 	if (!weir_mux_tx_is_wanted(conn, limit, tail))
 		return true;
 	if (!conn->flow.turn.is_ready)
-		conn->waits_ns = weir_now_ns();
+		conn->waits_ns = conn->remote->now_ns;
 	weir_sched_ready(sched, &conn->flow);
 	return true;
 }
@@ -258,9 +259,13 @@ static bool serve_or_wait(struct weir_mux_vconn *conn)
 
 static bool take_news(struct weir_mux_remote *remote)
 {
-	struct weir_inbox_node *inbox_node = weir_inbox_take(&remote->inbox);
-	bool any = inbox_node;
+	struct weir_inbox_node *inbox_node;
+	bool any;
 
+	if (!weir_inbox_may_have(&remote->inbox))
+		return false;
+	inbox_node = weir_inbox_take(&remote->inbox);
+	any = inbox_node;
 	while (inbox_node) {
 		struct weir_mux_vconn *conn =
 			container_of(inbox_node, struct weir_mux_vconn, inbox_node);
@@ -301,13 +306,13 @@ static bool take_completions(struct weir_mux_remote *remote)
 	return n > 0;
 }
 
-bool weir_mux_worker_step(struct weir_mux_remote *remote, uint64_t now_ns, uint64_t *next_ns)
+bool weir_mux_worker_step(struct weir_mux_remote *remote, uint64_t *next_ns)
 {
 	bool any = take_completions(remote);
 
 	any |= take_news(remote);
-	*next_ns = weir_mux_sched_groups_resume(remote, now_ns);
-	any |= weir_mux_tx_post(remote, now_ns);
+	*next_ns = weir_mux_sched_groups_resume(remote);
+	any |= weir_mux_tx_post(remote);
 	return any;
 }
 
@@ -345,7 +350,8 @@ static bool prepare_sleep(struct weir_mux_remote *remote)
 		ibv_req_notify_cq(remote->cq, 0);
 		__atomic_store_n(&remote->is_armed, true, __ATOMIC_RELAXED);
 	}
-	may_sleep = !weir_mux_worker_step(remote, weir_now_ns(), &remote->wakes_ns) &&
+	remote->now_ns = weir_now_ns();
+	may_sleep = !weir_mux_worker_step(remote, &remote->wakes_ns) &&
 		    (!remote_status(remote) || remote->posted);
 	weir_mux_remote_release(remote);
 	return may_sleep && weir_inbox_is_empty(&remote->inbox);
@@ -414,7 +420,8 @@ void *weir_mux_worker_run(void *arg)
 			remote->is_ended = remote_status(remote) && !remote->posted;
 			if (remote->is_ended)
 				break;
-			any = weir_mux_worker_step(remote, now_ns, &remote->wakes_ns);
+			remote->now_ns = now_ns;
+			any = weir_mux_worker_step(remote, &remote->wakes_ns);
 			weir_mux_remote_release(remote);
 		}
 		weir_yield(&now_ns);

@@ -36,7 +36,7 @@ static struct weir_mux_remote_mr *find_remote_mr(struct weir_mux_vconn *conn, ui
 
 static void notify_grants(struct weir_mux_vconn *conn)
 {
-	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_GRANTS, __ATOMIC_ACQ_REL);
+	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_GRANTS, __ATOMIC_SEQ_CST);
 	if (!conn->is_detached)
 		weir_mux_vconn_notify(conn);
 }

@@ -55,7 +55,7 @@ static int answer_open(struct weir_mux_remote *remote, uint8_t class,
 	if (rc)
 		return rc;
 	weir_mux_vconn_set_window(conn, m);
-	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_ACCEPT, __ATOMIC_ACQ_REL);
+	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_ACCEPT, __ATOMIC_SEQ_CST);
 	weir_mux_vconn_notify(conn);
 	weir_list_add_tail(&svc->conns, &conn->service_link);
 	svc->count++;

@@ -112,8 +112,9 @@ void weir_mux_rdma_op_start(struct weir_mux_rdma_op *e)
 	struct weir_mux_rdma_op_desc copy;
 	int rc;
 
-	if (e->mr || !__atomic_compare_exchange_n(&e->desc->state, &given, WEIR_MUX_RDMA_OP_STARTED,
-						  false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (e->mr || __atomic_load_n(&e->desc->state, __ATOMIC_SEQ_CST) != given ||
+	    !__atomic_compare_exchange_n(&e->desc->state, &given, WEIR_MUX_RDMA_OP_STARTED, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
 	copy = copy_desc(e->desc);
 	pthread_mutex_lock(lock);
@@ -131,7 +132,7 @@ void weir_mux_rdma_op_drop(struct weir_mux_rdma_op *e, int status)
 		return;
 	e->mr->refs--;
 	if (e->remote_mr && !--e->remote_mr->users && e->remote_mr->is_withdrawn)
-		__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_GRANTS, __ATOMIC_ACQ_REL);
+		__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_GRANTS, __ATOMIC_SEQ_CST);
 	e->mr = NULL;
 	e->left = 0;
 	pthread_cond_broadcast(&conn->account->changed);

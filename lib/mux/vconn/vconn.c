@@ -197,7 +197,7 @@ static void set_peer(struct weir_mux_vconn *conn, enum weir_mux_peer_state state
 static void send_open_now(struct weir_mux_vconn *conn)
 {
 	set_peer(conn, WEIR_MUX_PEER_ASKED);
-	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_OPEN, __ATOMIC_ACQ_REL);
+	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_OPEN, __ATOMIC_SEQ_CST);
 	weir_mux_vconn_notify(conn);
 }
 

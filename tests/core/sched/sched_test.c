@@ -102,7 +102,7 @@ static void wire_fill(struct wire *w)
 {
 	struct weir_flow *flow;
 
-	while (w->count < w->depth &&
+	while (w->count < w->depth && weir_sched_is_wanted(&w->sched) &&
 	       (flow = weir_sched_next(&w->sched, WEIR_SCHED_CLASSES_ALL)) != NULL)
 		wire_post(w, container_of(flow, struct sched_sender, flow));
 }
@@ -255,10 +255,13 @@ static void an_idle_flow_is_not_held(void **state)
 	(void)state;
 	wire_init(&w, &fair, 1, UINT64_MAX);
 	wire_add(&w, 0, 1, MIB);
+	assert_true(weir_sched_is_wanted(&w.sched));
 	weir_sched_pause(&w.sched, &w.bundles[0][0]);
+	assert_false(weir_sched_is_wanted(&w.sched));
 	assert_null(weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL));
 	weir_sched_idle(&w.sched, &w.senders[0].flow);
 	weir_sched_resume(&w.sched, &w.bundles[0][0]);
+	assert_false(weir_sched_is_wanted(&w.sched));
 	assert_null(weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL));
 	weir_sched_pause(&w.sched, &w.bundles[0][0]);
 	weir_sched_ready(&w.sched, &w.senders[0].flow);
@@ -998,6 +1001,7 @@ static void judge_post(struct judge *j)
 			assert_false(could_post(j, i));
 		return;
 	}
+	assert_true(weir_sched_is_wanted(&j->wire.sched));
 	sender = container_of(flow, struct sched_sender, flow);
 	assert_true(could_post(j, (unsigned int)(sender - j->wire.senders)));
 	bytes = part_of(&j->wire, sender);
