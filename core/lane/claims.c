@@ -17,9 +17,9 @@ struct claim {
 };
 
 /* Fibonacci hashing: keys side by side get words far apart, so threads share no cache line. */
-static inline uint32_t *word_of(const struct claim *claim, uint64_t key)
+static inline uint32_t *word_of(uint32_t *table, uint64_t key)
 {
-	return &claim->table[key * 0x9e3779b97f4a7c15ull >> (64 - WEIR_CLAIMS_BITS)];
+	return &table[key * 0x9e3779b97f4a7c15ull >> (64 - WEIR_CLAIMS_BITS)];
 }
 
 static inline struct claim claim_of(uint32_t *table, unsigned int shift, uint64_t first,
@@ -64,7 +64,7 @@ static inline void give_up_to(const struct claim *claim, uint64_t end)
 	uint64_t key;
 
 	for (key = claim->begin; key < end; key++)
-		give_one(word_of(claim, key), claim->holder);
+		give_one(word_of(claim->table, key), claim->holder);
 }
 
 static inline bool take(const struct claim *claim)
@@ -72,7 +72,7 @@ static inline bool take(const struct claim *claim)
 	uint64_t key;
 
 	for (key = claim->begin; key < claim->end; key++) {
-		if (!take_one(word_of(claim, key), claim->holder)) {
+		if (!take_one(word_of(claim->table, key), claim->holder)) {
 			give_up_to(claim, key);
 			return false;
 		}
@@ -86,35 +86,39 @@ static inline bool is_small(uint64_t first, uint64_t length)
 	       first >> WEIR_CLAIMS_PAGE_SHIFT == (first + (length - 1)) >> WEIR_CLAIMS_PAGE_SHIFT;
 }
 
+/* What a request claims: pages, or the lines of a small request, whose @page is claimed besides. */
+static inline struct claim claim_for(struct weir_claims *c, uint64_t first, uint64_t length,
+				     bool modifies, uint32_t **page)
+{
+	const uint32_t holder = modifies ? WRITER : READER;
+
+	*page = NULL;
+	if (!is_small(first, length))
+		return claim_of(c->pages, WEIR_CLAIMS_PAGE_SHIFT, first, length, holder);
+	*page = word_of(c->pages, first >> WEIR_CLAIMS_PAGE_SHIFT);
+	return claim_of(c->lines, WEIR_CLAIMS_LINE_SHIFT, first, length, holder);
+}
+
 bool weir_claims_take(struct weir_claims *c, uint64_t first, uint64_t length, bool modifies)
 {
-	uint32_t holder = modifies ? WRITER : READER;
-	struct claim pages, lines;
+	uint32_t *page;
+	const struct claim claim = claim_for(c, first, length, modifies, &page);
 
-	if (!is_small(first, length)) {
-		pages = claim_of(c->pages, WEIR_CLAIMS_PAGE_SHIFT, first, length, holder);
-		return take(&pages);
-	}
-	pages = claim_of(c->pages, WEIR_CLAIMS_PAGE_SHIFT, first, length, SMALL);
-	lines = claim_of(c->lines, WEIR_CLAIMS_LINE_SHIFT, first, length, holder);
-	if (!take(&pages))
+	if (page && !take_one(page, SMALL))
 		return false;
-	if (take(&lines))
+	if (take(&claim))
 		return true;
-	give_up_to(&pages, pages.end);
+	if (page)
+		give_one(page, SMALL);
 	return false;
 }
 
 void weir_claims_give(struct weir_claims *c, uint64_t first, uint64_t length, bool modifies)
 {
-	uint32_t holder = modifies ? WRITER : READER;
-	struct claim pages, lines;
+	uint32_t *page;
+	const struct claim claim = claim_for(c, first, length, modifies, &page);
 
-	if (is_small(first, length)) {
-		lines = claim_of(c->lines, WEIR_CLAIMS_LINE_SHIFT, first, length, holder);
-		give_up_to(&lines, lines.end);
-		holder = SMALL;
-	}
-	pages = claim_of(c->pages, WEIR_CLAIMS_PAGE_SHIFT, first, length, holder);
-	give_up_to(&pages, pages.end);
+	give_up_to(&claim, claim.end);
+	if (page)
+		give_one(page, SMALL);
 }
