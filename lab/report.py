@@ -82,7 +82,7 @@ def _plot(result):
                 series.y,
                 marker="o",
                 markersize=3,
-                linestyle="--" if series.name.startswith("paper") else "-",
+                linestyle="--" if "paper" in series.name else "-",
                 label=series.name,
             )
             if words:
@@ -90,7 +90,7 @@ def _plot(result):
             elif series.x[0] > 0 and series.x[-1] >= SPREAD * series.x[0]:
                 axes.set_xscale("log")
         axes.set_xlabel(result.x)
-        axes.set_title(f"{unit} (modelled)", fontsize="medium")
+        axes.set_ylabel(f"{unit} (modelled)")
         values = [y for series in result.series if series.unit == unit for y in series.y]
         if min(values) > 0 and max(values) >= SPREAD * min(values):
             axes.set_yscale("log")
@@ -233,13 +233,16 @@ def _summary(results):
 
 
 def _causes(results):
-    """Why targets are missed, counted."""
-    missed = [target for _, result in results for target in result.targets if target.met is False]
+    """How many targets are met and missed, and why."""
+    targets = [target for _, result in results for target in result.targets]
+    missed = [target for target in targets if target.met is False]
     counts = {cause: sum(target.cause == cause for target in missed) for cause in CAUSES}
     if not any(counts.values()):
         return ""
-    return "<p>Missed because " + "; ".join(
-        f"{html.escape(CAUSES[cause])}: {count}" for cause, count in counts.items()) + ".</p>"
+    met = sum(target.met is True and target.is_evidence() for target in targets)
+    causes = "; ".join(f"{html.escape(CAUSES[cause])}: {count}" for cause, count in counts.items())
+    return (f"<p>Targets met, without calibration or input: {met}; missed: {len(missed)}. "
+            f"Missed because {causes}.</p>")
 
 
 def _fit(fit):
@@ -272,7 +275,7 @@ def page(results, fits):
     """
     return ("<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>weir lab</title>"
             f"<style>{STYLE}</style></head><body><h1>The papers' figures, on a simulated NIC</h1>"
-            f"{_summary(results)}{_causes(results)}"
+            f"{_causes(results)}{_summary(results)}"
             f"<p>{ABOUT}</p>{_other_nic(results)}{_held_out(results)}"
             f"{''.join(_section(module, result) for module, result in results)}"
             f"{_calibration(fits)}</body></html>\n")
