@@ -77,7 +77,8 @@ class Hosts(unittest.TestCase):
         for process in self.processes:
             process.kill()
             process.wait()
-            process.stdout.close()
+            if process.stdout:
+                process.stdout.close()
 
     def launch(self, host, command):
         command = command.format(port=self.port)
@@ -300,7 +301,8 @@ class Weir(Hosts):
 
     def copying(self, and_then):
         """Start a client that mounts, and copies FILES files by tar; then it runs a command. Amid
-        the copy, tar makes a file "underway", and waits until there is a file "on"."""
+        the copy, tar makes a file "underway", and waits until there is a file "on". The output goes
+        to a file: a pipe would not hold the errors of all files."""
         if not os.access("/dev/fuse", os.W_OK):
             self.skipTest("no FUSE")
         point, source = (os.path.join(self.folder, name) for name in ("mount", "source"))
@@ -315,13 +317,14 @@ class Weir(Hosts):
         unpack = (f"tar -C {point} -xf {self.folder}/tar --checkpoint={FILES // 8} "
                   f"--checkpoint-action=exec='touch {self.folder}/underway; "
                   f"while [ ! -e {self.folder}/on ]; do sleep 0.01; done'")
-        process = subprocess.Popen(
-            [*NET.on("h2"), "sh", "-c",
-             f"{pack} && {WEIR} mount --device softnic --key {self.key} {self.address} {point} || "
-             f"exit 99; {unpack}; {and_then.format(point=point, source=source, folder=self.folder)}"
-             "; status=$?; "
-             f"fusermount3 -u {point} && exit $status"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        line = [
+            *NET.on("h2"), "sh", "-c",
+            f"{pack} && {WEIR} mount --device softnic --key {self.key} {self.address} {point} || "
+            f"exit 99; {unpack}; {and_then.format(point=point, source=source, folder=self.folder)}"
+            "; status=$?; "
+            f"fusermount3 -u {point} && exit $status"]
+        with open(os.path.join(self.folder, "said"), "wb") as said:
+            process = subprocess.Popen(line, stdout=said, stderr=subprocess.STDOUT)
         self.processes.append(process)
         return process
 
@@ -338,7 +341,9 @@ class Weir(Hosts):
 
     def ends(self, process, status=0):
         """Return the output."""
-        output, _ = process.communicate(timeout=COPY_S)
+        process.wait(COPY_S)
+        with open(os.path.join(self.folder, "said"), encoding="utf-8") as said:
+            output = said.read()
         self.assertEqual(process.returncode, status, output)
         return output
 
