@@ -6,6 +6,7 @@ trouble_test.py WEIR VOLUME_CLIENT CODED_CLIENT etcd CLOCK_SHIFT
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -80,6 +81,11 @@ class Full(Trouble):
         with self.subTest("a volume that is open goes on"):
             self.tell_client(client, "work 100")
             self.tell_client(client, "check")
+        with self.subTest("a donor that is late for its lease says that it cannot return"):
+            self.donors["c"][0].send_signal(signal.SIGSTOP)
+            self.until(lambda: "W409" in "".join(map(self.log, "ab")))
+            self.donors["c"][0].send_signal(signal.SIGCONT)
+            self.until(lambda: "W409" in self.log("c"))
         with self.subTest("a donor dies: writes wait until there is room"):
             self.donors["c"][0].kill()
             self.donors["c"][0].wait()
