@@ -420,8 +420,10 @@ class Weir(Hosts):
             self.assertLess(time.monotonic(), deadline, "no request completes")
         donor.kill()
         begin = time.monotonic()
-        self.assertIn("the channel failed", self.ends(client, 1))
+        output, _ = client.communicate(timeout=PATIENCE_S)
         self.assertLess(time.monotonic() - begin, 8)
+        self.assertEqual(client.returncode, 1, output)
+        self.assertIn("the channel failed", output)
 
 
 class WeirOverIpv6(Weir):
