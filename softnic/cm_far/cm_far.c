@@ -31,9 +31,11 @@ enum {
 	PROGRAM_TIMEOUT = 24, /* 4.096 us << 24: 69 s, in which a program accepts or rejects */
 	PASSED_MAGIC = 0x66637377, /* "wscf" */
 	PSN_BITS = 24,
-	ENDED_TIMEOUT = 14, /* 4.096 us << 14: 67 ms for an answer from where a process has ended */
-	ENDED_RETRIES = 3,
 };
+
+/* Where a process has just ended, requests are repeated sooner, and silence soon refuses them. */
+#define REPEAT_NS 50000000ull
+#define SILENT_NS 350000000ull /* since rdma_connect(); refusals count after 300 ms */
 
 _Static_assert(SOFTNIC_SLOTS == 1 << SLOT_BITS, "a slot fits a communication ID");
 
@@ -122,8 +124,7 @@ static bool calls_again(struct cm_id *id, const struct roce_mad *m)
 				  m->reason == CM_REASON_INVALID_SERVICE_ID :
 				  m->kind == ROCE_MAD_SIDR_REP && m->status == CM_SIDR_UNSUPPORTED;
 
-	if (!is_refused || id->state != CM_REQ_SENT || listeners_have_lost(id) ||
-	    !cm_connect_again(id))
+	if (!is_refused || id->state != CM_REQ_SENT || !cm_connect_again(id))
 		return false;
 	cm_far_end(id);
 	return true;
@@ -139,17 +140,6 @@ static void answer_received(struct cm_id *id, const struct roce_mad *m)
 		listeners_learn(id, m->qpn);
 	far_msg_read(&msg, m);
 	cm_conn_received(id, &msg);
-}
-
-/* No answer: as if no program listened, where a process has just ended. */
-static void answer_missed(struct cm_id *id)
-{
-	const struct cm_msg rej = { .type = CM_MSG_REJ, .reason = CM_REASON_INVALID_SERVICE_ID };
-
-	if (id->state == CM_REQ_SENT && !cm_id_is_datagram(id) && listeners_have_lost(id))
-		cm_conn_received(id, &rej);
-	else
-		cm_conn_lost(id, -ETIMEDOUT);
 }
 
 static void handle(const struct roce_cm_event *event)
@@ -169,7 +159,7 @@ static void handle(const struct roce_cm_event *event)
 		cm_conn_received(id, &rtu);
 		break;
 	case ROCE_CM_UNREACHABLE:
-		answer_missed(id);
+		cm_conn_lost(id, -ETIMEDOUT);
 		break;
 	case ROCE_CM_DISCONNECTED:
 		cm_conn_lost(id, -ECONNRESET);
@@ -395,7 +385,36 @@ void cm_far_begin(struct cm_id *id)
 	id->psn &= (1 << PSN_BITS) - 1;
 }
 
-static int call(struct cm_id *id, struct roce_mad *req, uint64_t now_ns)
+static void hurry(struct softnic_timer *timer);
+
+/* No answer yet. Once the end is a while ago, the call waits as long as any other, but repeats. */
+static void repeat_or_refuse(struct cm_id *id)
+{
+	const struct cm_msg rej = { .type = CM_MSG_REJ, .reason = CM_REASON_INVALID_SERVICE_ID };
+	uint64_t now_ns = softnic_loop_now_ns();
+
+	if (!roce_cm_repeat(&far.cm, id->conn, now_ns))
+		return;
+	if (now_ns - id->called_ns < SILENT_NS || !listeners_have_lost(id)) {
+		softnic_timer_arm(&id->timer, REPEAT_NS, hurry);
+		flush();
+		return;
+	}
+	cm_far_end(id);
+	cm_conn_received(id, &rej);
+}
+
+static void hurry(struct softnic_timer *timer)
+{
+	struct cm_id *id = (void *)((char *)timer - offsetof(struct cm_id, timer));
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_REQ_SENT && id->conn)
+		repeat_or_refuse(id);
+	pthread_mutex_unlock(&cm_lock);
+}
+
+static int call(struct cm_id *id, const struct roce_mad *req, uint64_t now_ns)
 {
 	const struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
 	struct roce_cm_path path = { .port = UDP_ROCE_PORT };
@@ -405,13 +424,11 @@ static int call(struct cm_id *id, struct roce_mad *req, uint64_t now_ns)
 	memcpy(path.peer, &ib->dgid, sizeof(path.peer));
 	memcpy(path.local, &ib->sgid, sizeof(path.local));
 	path.ifindex = ifindex_of(&dst);
-	if (listeners_have_lost(id)) {
-		req->remote_timeout = ENDED_TIMEOUT;
-		req->max_cm_retries = ENDED_RETRIES;
-	}
 	if (roce_cm_connect(&far.cm, req, &path, now_ns, &id->conn))
 		return -EAGAIN;
 	id->conn->context = id;
+	if (!cm_id_is_datagram(id) && listeners_have_lost(id))
+		softnic_timer_arm(&id->timer, REPEAT_NS, hurry);
 	return 0;
 }
 

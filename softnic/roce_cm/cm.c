@@ -49,6 +49,15 @@ int roce_cm_connect(struct roce_cm *cm, const struct roce_mad *req, const struct
 	return 0;
 }
 
+bool roce_cm_repeat(struct roce_cm *cm, struct roce_cm_conn *conn, uint64_t now_ns)
+{
+	(void)cm;
+	if (conn->state != ROCE_CM_REQ_SENT || conn->deadline_ns > now_ns + conn->timeout_ns)
+		return false;
+	conn->sends_last = true;
+	return true;
+}
+
 static int accept_sidr(struct roce_cm_conn *conn, const struct roce_mad *rep, uint64_t now_ns)
 {
 	if (rep->kind != ROCE_MAD_SIDR_REP)

@@ -155,6 +155,13 @@ int roce_cm_connect(struct roce_cm *cm, const struct roce_mad *req, const struct
 		    uint64_t now_ns, struct roce_cm_conn **conn);
 
 /**
+ * roce_cm_repeat() - send the request of roce_cm_connect() again, before its time
+ *
+ * Uses up no repetition. Return: false: the peer has answered, if only by the wish for patience.
+ */
+bool roce_cm_repeat(struct roce_cm *cm, struct roce_cm_conn *conn, uint64_t now_ns);
+
+/**
  * roce_cm_accept() - answer ROCE_CM_REQUEST with yes
  * @rep: a REP without IDs, or SIDR_REP with the status
  *

@@ -212,6 +212,44 @@ static void a_lost_req_is_repeated_until_the_peer_is_unreachable(void **state)
 	assert_int_equal(roce_cm_deadline_ns(&w->client.cm), ROCE_CM_NEVER);
 }
 
+static void a_req_repeated_early_uses_up_no_time(void **state)
+{
+	struct world *w = *state;
+	uint64_t deadline_ns;
+	int i;
+
+	connect_to_server(w);
+	deadline_ns = roce_cm_deadline_ns(&w->client.cm);
+	for (i = 0; i < 2 * RETRIES; i++) {
+		lose(w, &w->client, ROCE_MAD_REQ);
+		assert_true(roce_cm_repeat(&w->client.cm, w->client.conn, w->now_ns));
+	}
+	assert_int_equal(roce_cm_deadline_ns(&w->client.cm), deadline_ns);
+	for (i = 0; i < RETRIES; i++) {
+		pass(w, &w->client);
+		told(&w->client, 0);
+		lose(w, &w->client, ROCE_MAD_REQ);
+	}
+	pass(w, &w->client);
+	told(&w->client, 1 << ROCE_CM_UNREACHABLE);
+}
+
+static void no_req_is_repeated_early_once_the_peer_has_heard_of_it(void **state)
+{
+	struct world *w = *state;
+
+	connect_to_server(w);
+	carry(w, &w->client, ROCE_MAD_REQ);
+	assert_int_equal(roce_cm_wait(&w->server.cm, w->server.conn, TIMEOUT + 4), 0);
+	carry(w, &w->server, ROCE_MAD_MRA);
+	assert_false(roce_cm_repeat(&w->client.cm, w->client.conn, w->now_ns));
+	assert_silent(w);
+	assert_int_equal(roce_cm_accept(&w->server.cm, w->server.conn, &rep, w->now_ns), 0);
+	carry(w, &w->server, ROCE_MAD_REP);
+	assert_false(roce_cm_repeat(&w->client.cm, w->client.conn, w->now_ns));
+	assert_silent(w);
+}
+
 static void a_repeated_req_gets_the_same_rep_and_one_event(void **state)
 {
 	struct world *w = *state;
@@ -483,6 +521,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_connection_is_made_and_ended),
 		CASE(a_lost_req_is_repeated_until_the_peer_is_unreachable),
+		CASE(a_req_repeated_early_uses_up_no_time),
+		CASE(no_req_is_repeated_early_once_the_peer_has_heard_of_it),
 		CASE(a_repeated_req_gets_the_same_rep_and_one_event),
 		CASE(a_repeated_rep_gets_the_rtu_again),
 		CASE(a_packet_stands_for_a_lost_rtu),
