@@ -65,7 +65,7 @@ static bool take_packets(uint16_t port)
 	if (!bytes)
 		return false;
 	store_relaxed(&poller.came, bytes);
-	store_relaxed(&poller.sent_before, sent);
+	store_release(&poller.sent_before, sent); /* pairs with is_bulk() */
 	return true;
 }
 
@@ -146,7 +146,8 @@ static bool try_to_take(void)
 /* How much was sent since packets came, and came with them. */
 static bool is_bulk(void)
 {
-	uint64_t sent = load_relaxed(&udp.bytes_sent) - load_relaxed(&poller.sent_before);
+	uint64_t before = load_acquire(&poller.sent_before); /* first: never above what was sent */
+	uint64_t sent = load_relaxed(&udp.bytes_sent) - before;
 
 	return load_relaxed(&poller.came) + sent >= BULK_BYTES;
 }
