@@ -145,19 +145,6 @@ int change_log_settle(struct mount *mount, struct fuse_req *req)
 	return 0;
 }
 
-int change_log_settle_visible(struct mount *mount, struct fuse_req *req)
-{
-	(void)mount;
-	(void)req;
-	return 0;
-}
-
-bool sharing_is_alone(const struct sharing *share)
-{
-	(void)share;
-	return true;
-}
-
 struct sharing_request sharing_note_request(const struct sharing *share)
 {
 	(void)share;

@@ -147,50 +147,15 @@ static int call_now(struct mount *m, struct donor_message *q, struct donor_reply
 	return status;
 }
 
-/*
- * Whether closes that wait may follow the call. Not while another client waits to come in: new
- * closes could keep the log from being empty, and the client out.
- */
-static bool may_overtake(const struct mount *m, unsigned int op)
+int call(struct mount *m, struct donor_message *q, struct donor_reply *reply, size_t body_min)
 {
-	if (!sharing_is_alone(&m->share))
-		return false;
-	switch (op) {
-	case FS_LOOKUP:
-	case FS_GETATTR:
-	case FS_OPEN:
-	case FS_READDIR:
-	case FS_READLINK:
-	case FS_GETXATTR:
-	case FS_LISTXATTR:
-		return true;
-	default:
-		return false;
-	}
-}
+	int rc = change_log_settle(m, q->req);
 
-/* @rc: of the wait for earlier changes */
-static int call_settled(struct mount *m, struct donor_message *q, struct donor_reply *reply,
-			size_t body_min, int rc)
-{
 	if (!rc)
 		return call_now(m, q, reply, body_min);
 	q->phase = SHARING_NO_PHASE;
 	q->is_in_doubt = true; /* as after a call without an answer */
 	return rc;
-}
-
-int call(struct mount *m, struct donor_message *q, struct donor_reply *reply, size_t body_min)
-{
-	int rc;
-
-	if (may_overtake(m, q->head.op)) {
-		rc = change_log_settle_visible(m, q->req);
-		rc = call_settled(m, q, reply, body_min, rc);
-		if (rc != -ENFILE) /* else closes that wait may hold the last handles */
-			return rc;
-	}
-	return call_settled(m, q, reply, body_min, change_log_settle(m, q->req));
 }
 
 int call_attr(struct mount *m, struct donor_message *q, struct wire_fs_attr *attr)

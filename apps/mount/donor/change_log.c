@@ -118,18 +118,14 @@ void change_log_arm(struct mount *m)
 uint64_t change_log_add(struct mount *m, struct change *change)
 {
 	struct change_log *log = &m->log;
-	struct wire_fs_head head;
 	uint64_t number;
 
-	memcpy(&head, change->message, sizeof(head));
 	pthread_mutex_lock(&log->lock);
 	*log->last = change;
 	log->last = &change->next;
 	log->waiting++;
 	log->bytes += padded(change);
 	number = ++log->added;
-	if (head.op != FS_RELEASE)
-		log->visible = number;
 	arm(log);
 	pthread_mutex_unlock(&log->lock);
 	return number;
@@ -467,8 +463,7 @@ static void settle_part(struct mount *m)
 		wait_for_answer(log);
 }
 
-/* @number: of the last change to wait for; under the lock */
-static int settle(struct mount *m, struct fuse_req *req, const uint64_t *number)
+int change_log_settle(struct mount *m, struct fuse_req *req)
 {
 	struct change_log *log = &m->log;
 	struct settling settling = { 0 };
@@ -479,7 +474,7 @@ static int settle(struct mount *m, struct fuse_req *req, const uint64_t *number)
 		return 0;
 	settling.until_ns = weir_now_ns() + m->options->timeout * 1000 * NS_PER_MS;
 	pthread_mutex_lock(&log->lock);
-	for (upto = *number; log->settled < upto && !rc; rc = gives_up(m, req, &settling))
+	for (upto = log->added; log->settled < upto && !rc; rc = gives_up(m, req, &settling))
 		settle_part(m);
 	if (log->settled >= upto)
 		rc = 0;
@@ -487,16 +482,6 @@ static int settle(struct mount *m, struct fuse_req *req, const uint64_t *number)
 	if (settling.waits)
 		loop_wait_end(m);
 	return rc;
-}
-
-int change_log_settle(struct mount *m, struct fuse_req *req)
-{
-	return settle(m, req, &m->log.added);
-}
-
-int change_log_settle_visible(struct mount *m, struct fuse_req *req)
-{
-	return settle(m, req, &m->log.visible);
 }
 
 bool change_log_has_lost(struct mount *m, uint64_t number)

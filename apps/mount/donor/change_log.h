@@ -5,9 +5,8 @@
  *
  * The client uses the log while alone (sharing.h), and until the log is empty. Changes wait
  * CHANGE_LOG_MS at most, unless the donor is slow. A call with a waiter first settles the log, so
- * the donor sees all changes in order. Only a call that looks leaves FS_RELEASEs waiting: these
- * change nothing that it sees, and a reader of many files would send two messages a file. After the
- * death of this client, the donor's state is that of a moment before.
+ * the donor sees all changes in order. After the death of this client, the donor's state is that
+ * of a moment before.
  *
  * A batch without an answer is sent again, with the same number. A donor that has taken away the
  * right to cache refuses changes of names: the client loses these and all later ones, forgets
@@ -54,7 +53,6 @@ struct change_log {
 	bool is_sending; /* a batch is at the donor, and a thread awaits the answer */
 	uint64_t number; /* of the last batch */
 	uint64_t added, settled; /* changes */
-	uint64_t visible; /* number of the last change but FS_RELEASEs */
 	uint64_t lost_first, lost_last; /* changes; 0: none */
 	bool is_armed; /* the timer */
 	int fd; /* a timerfd: readable when waiting changes are due */
@@ -98,8 +96,6 @@ int change_log_send(struct mount *m, const void *message, size_t length, uint64_
  * Context: outside callbacks. Return: 0; -EINTR; -EIO no answer in time.
  */
 int change_log_settle(struct mount *m, struct fuse_req *req);
-/* The same of all changes up to the last one that is no FS_RELEASE. */
-int change_log_settle_visible(struct mount *m, struct fuse_req *req);
 /* Whether a change so numbered was lost. */
 bool change_log_has_lost(struct mount *m, uint64_t number);
 bool change_log_is_empty(struct mount *m);

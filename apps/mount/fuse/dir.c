@@ -117,7 +117,7 @@ static void learn_names(struct mount *m, fuse_ino_t ino, struct dir *dir)
 	dir->whole = dir->whole && dir->phase != SHARING_NO_PHASE;
 	for (; peek_entry(dir, &entry, name, &bytes); dir->at += bytes)
 		if (!is_dots(name) &&
-		    !names_learn_listed(inode, dir->ticket, dir->phase, name, entry.attr.ino))
+		    !names_learn(inode, dir->ticket, dir->phase, name, entry.attr.ino))
 			dir->whole = false;
 	if (dir->at == begin && dir->whole)
 		names_learn_all(inode, dir->ticket, dir->phase);

@@ -120,8 +120,8 @@ static void lookup_there(fuse_req_t req, struct inode *dir, const char *name)
 	rc = call_add_name(&q, name);
 	if (!rc)
 		rc = call_attr(m, &q, &attr);
-	if (!rc || rc == -ENOENT)
-		names_learn(dir, ticket, q.phase, name, rc ? 0 : attr.ino);
+	if (!rc)
+		names_learn(dir, ticket, q.phase, name, attr.ino);
 	if (rc != -ENOENT) {
 		reply_entry(req, rc, &attr, q.phase, false);
 		return;
@@ -298,7 +298,7 @@ static void remove_name(fuse_req_t req, enum wire_fs_op op, fuse_ino_t parent, c
 	if (!rc)
 		rc = entry_change(dir->mount, &q, &reply, attrs, 2);
 	if (!rc || rc == -ENOENT)
-		names_remove(dir, q.phase, name);
+		names_remove(dir, name);
 	names_end_change(dir);
 	op_reply(req, rc);
 	inode_put(dir, 1);
@@ -325,7 +325,7 @@ static void renamed(const struct local_side *from, const struct local_side *to,
 	if (flags & RENAME_EXCHANGE)
 		names_add(from->dir, phase, from->name, replaced);
 	else
-		names_remove(from->dir, phase, from->name);
+		names_remove(from->dir, from->name);
 	names_add(to->dir, phase, to->name, moved);
 }
 

@@ -9,18 +9,17 @@
 #include "apps/mount/mount.h"
 
 #define NAMES_MAX (1u << 19) /* some 60 MB; a directory that has one more is forgotten */
-/* A listing's message tells a hundred names; a miss costs one, and a second before a create. */
+/* A listing's message tells a hundred names. */
 #define MISSES_MIN 2
-#define NAMES_PER_MISS 100
+#define NAMES_PER_MISS 50
 /* Of the longest names, a message tells 40, and dir_list_names() asks for a thousand messages. */
 #define NAMES_LISTED_MAX 40000
-#define ABSENT_MAX 1024 /* names of a directory, known to be absent */
 
 struct known_name {
 	struct fsd_hash_node link; /* names.table */
 	LIST_ENTRY(known_name) of_dir;
 	const struct inode *dir;
-	uint64_t ino; /* 0: absent */
+	uint64_t ino;
 	char text[];
 };
 
@@ -71,9 +70,8 @@ static struct known_name *find_name(const struct names *names, const struct inod
 	return NULL;
 }
 
-static void forget_name(struct names *names, struct inode *dir, struct known_name *name)
+static void remove_name(struct names *names, struct known_name *name)
 {
-	dir->names.absent -= !name->ino;
 	fsd_hashtable_remove(&names->table, &name->link);
 	LIST_REMOVE(name, of_dir);
 	free(name);
@@ -82,21 +80,10 @@ static void forget_name(struct names *names, struct inode *dir, struct known_nam
 static void drop_names(struct names *names, struct inode *dir)
 {
 	while (!LIST_EMPTY(&dir->names.names))
-		forget_name(names, dir, LIST_FIRST(&dir->names.names));
+		remove_name(names, LIST_FIRST(&dir->names.names));
 	dir->names.complete = false;
 	dir->names.misses = 0;
-	dir->names.losses++;
-}
-
-static void forget_absent(struct names *names, struct inode *dir)
-{
-	struct known_name *name = LIST_FIRST(&dir->names.names), *next;
-
-	for (; name && dir->names.absent; name = next) {
-		next = LIST_NEXT(name, of_dir);
-		if (!name->ino)
-			forget_name(names, dir, name);
-	}
+	dir->names.changes++; /* a listing under way does not know all names any more */
 }
 
 /* Knowledge of an earlier phase is worth nothing. */
@@ -109,47 +96,26 @@ static void begin_phase(struct names *names, struct inode *dir, unsigned int pha
 }
 
 /* Without memory nothing is known of the directory. Return: whether the name is. */
-static bool set_name(struct names *names, struct inode *dir, const char *text, uint64_t ino)
+static bool add_name(struct names *names, struct inode *dir, const char *text, uint64_t ino)
 {
 	struct known_name *name = find_name(names, dir, text);
 
-	if (!name) {
-		if (names->table.nr < NAMES_MAX)
-			name = malloc(sizeof(*name) + strlen(text) + 1);
-		if (!name) {
-			drop_names(names, dir);
-			return false;
-		}
-		name->dir = dir;
+	if (name) {
 		name->ino = ino;
-		strcpy(name->text, text);
-		LIST_INSERT_HEAD(&dir->names.names, name, of_dir);
-		fsd_hashtable_add(&names->table, &name->link, hash(names, dir, text));
-		dir->names.absent += !ino;
 		return true;
 	}
-	dir->names.absent += !ino;
-	dir->names.absent -= !name->ino;
+	if (names->table.nr < NAMES_MAX)
+		name = malloc(sizeof(*name) + strlen(text) + 1);
+	if (!name) {
+		drop_names(names, dir);
+		return false;
+	}
+	name->dir = dir;
 	name->ino = ino;
+	strcpy(name->text, text);
+	LIST_INSERT_HEAD(&dir->names.names, name, of_dir);
+	fsd_hashtable_add(&names->table, &name->link, hash(names, dir, text));
 	return true;
-}
-
-/* Notes the absence, unless all other names are known. Return: as set_name(). */
-static bool set_absent(struct names *names, struct inode *dir, const char *text)
-{
-	struct known_name *name;
-
-	if (dir->names.complete) {
-		name = find_name(names, dir, text);
-		if (name)
-			forget_name(names, dir, name);
-		return true;
-	}
-	if (dir->names.absent == ABSENT_MAX) {
-		forget_absent(names, dir);
-		dir->names.losses++;
-	}
-	return set_name(names, dir, text, 0);
 }
 
 /* Lock held. The donor refuses a name that is too long. */
@@ -164,8 +130,6 @@ static enum names_answer look_up(const struct names *names, const struct inode *
 	name = find_name(names, dir, text);
 	if (!name)
 		return dir->names.complete ? NAMES_ABSENT : NAMES_UNKNOWN;
-	if (!name->ino)
-		return NAMES_ABSENT;
 	*ino = name->ino;
 	return NAMES_PRESENT;
 }
@@ -201,11 +165,16 @@ static bool is_empty(const struct inode *dir)
 
 static void apply_edit(struct names *names, const struct names_edit *edit)
 {
+	struct known_name *name;
+
 	edit->dir->names.changes++;
-	if (edit->after)
-		set_name(names, edit->dir, edit->name, edit->after);
-	else
-		set_absent(names, edit->dir, edit->name);
+	if (edit->after) {
+		add_name(names, edit->dir, edit->name, edit->after);
+		return;
+	}
+	name = find_name(names, edit->dir, edit->name);
+	if (name)
+		remove_name(names, name);
 }
 
 bool names_edit(struct names_edit *edit, unsigned int nr, struct inode *empty,
@@ -239,43 +208,24 @@ struct names_ticket names_note_question(struct inode *dir)
 	struct names_ticket ticket;
 
 	begin_phase(names, dir, phase);
-	ticket = (struct names_ticket){
-		.valid = !dir->names.changing,
-		.changes = dir->names.changes,
-		.losses = dir->names.losses,
-	};
+	ticket = (struct names_ticket){ !dir->names.changing, dir->names.changes };
 	pthread_mutex_unlock(&names->lock);
 	return ticket;
 }
 
-/* Whether what was known at the question is known still, but for changes since. */
-static bool is_of_now(const struct inode *dir, struct names_ticket ticket, unsigned int phase)
+/* Whether the reply is as new as what is known, and of the phase in which the question began. */
+static bool is_news(const struct inode *dir, struct names_ticket ticket, unsigned int phase)
 {
-	return ticket.losses == dir->names.losses && phase == dir->names.phase &&
+	return ticket.valid && ticket.changes == dir->names.changes && phase == dir->names.phase &&
 	       sharing_knows(&dir->mount->share, phase);
 }
 
 bool names_learn(struct inode *dir, struct names_ticket ticket, unsigned int phase,
-		 const char *text, uint64_t ino)
+		 const char *name, uint64_t ino)
 {
 	struct names *names = lock(dir);
-	bool learned = ticket.valid && ticket.changes == dir->names.changes &&
-		       is_of_now(dir, ticket, phase);
+	const bool learned = is_news(dir, ticket, phase) && add_name(names, dir, name, ino);
 
-	if (learned)
-		learned = ino ? set_name(names, dir, text, ino) : set_absent(names, dir, text);
-	pthread_mutex_unlock(&names->lock);
-	return learned;
-}
-
-bool names_learn_listed(struct inode *dir, struct names_ticket ticket, unsigned int phase,
-			const char *text, uint64_t ino)
-{
-	struct names *names = lock(dir);
-	bool learned = is_of_now(dir, ticket, phase);
-
-	if (learned && !dir->names.complete && !find_name(names, dir, text))
-		learned = set_name(names, dir, text, ino);
 	pthread_mutex_unlock(&names->lock);
 	return learned;
 }
@@ -284,10 +234,8 @@ void names_learn_all(struct inode *dir, struct names_ticket ticket, unsigned int
 {
 	struct names *names = lock(dir);
 
-	if (is_of_now(dir, ticket, phase)) {
-		forget_absent(names, dir);
+	if (is_news(dir, ticket, phase))
 		dir->names.complete = true;
-	}
 	pthread_mutex_unlock(&names->lock);
 }
 
@@ -328,23 +276,20 @@ void names_add(struct inode *dir, unsigned int phase, const char *name, uint64_t
 
 	if (sharing_knows(&dir->mount->share, phase)) {
 		begin_phase(names, dir, phase);
-		set_name(names, dir, name, ino);
+		add_name(names, dir, name, ino);
 	} else {
 		drop_names(names, dir);
 	}
 	pthread_mutex_unlock(&names->lock);
 }
 
-void names_remove(struct inode *dir, unsigned int phase, const char *text)
+void names_remove(struct inode *dir, const char *text)
 {
 	struct names *names = lock(dir);
+	struct known_name *name = find_name(names, dir, text);
 
-	if (sharing_knows(&dir->mount->share, phase)) {
-		begin_phase(names, dir, phase);
-		set_absent(names, dir, text);
-	} else {
-		drop_names(names, dir);
-	}
+	if (name)
+		remove_name(names, name);
 	pthread_mutex_unlock(&names->lock);
 }
 

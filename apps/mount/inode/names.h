@@ -6,10 +6,7 @@
  * a directory or listed it in full, it knows all names, and so the absence of others.
  *
  * A change by another thread may overtake a reply. So each change has a beginning and an end. In
- * between nothing is known of the directory, and replies to lookups from before say nothing. A
- * listing takes long, and a busy client changes the directory meanwhile. So a listing only tells of
- * names that the client knows nothing of, and absences are remembered, too. With any of that
- * knowledge lost since its beginning, a listing tells nothing.
+ * between nothing is known of the directory, and replies to questions from before say nothing.
  *
  * Locks: names.lock guards everything here, also struct known_dir of each inode. The functions take
  * it, hold no other lock, and never block.
@@ -35,9 +32,7 @@ struct known_dir {
 	unsigned int phase; /* of the knowledge; see sharing.h */
 	bool complete; /* there are no other names */
 	unsigned int changing; /* changes under way */
-	unsigned int changes; /* changes begun and ended */
-	unsigned int losses; /* times that names or absences were forgotten */
-	unsigned int absent; /* names known to be absent, while others are unknown */
+	unsigned int changes; /* changes begun and ended, and times that all was forgotten */
 	uint32_t misses; /* names asked for that were not there */
 };
 
@@ -58,21 +53,18 @@ enum names_answer names_find(struct inode *dir, const char *name, uint64_t *ino)
 
 /* The state of a directory before the donor is asked about its names. */
 struct names_ticket {
-	bool valid; /* for a lookup */
-	unsigned int changes, losses;
+	bool valid;
+	unsigned int changes;
 };
 
 /* Forgets what is known from an earlier phase. */
 struct names_ticket names_note_question(struct inode *dir);
-/* Learns from the reply to a lookup, in @phase. @ino: 0 if absent. Return: whether it was news. */
+/*
+ * Learns from the reply, in @phase: a name, or that all were told since the question. Return:
+ * whether the name is known now; if not, the listing does not tell all names.
+ */
 bool names_learn(struct inode *dir, struct names_ticket ticket, unsigned int phase,
 		 const char *name, uint64_t ino);
-/*
- * The same from a reply to a listing: a name, or that all were told since the question. Return:
- * whether the listing still may tell all names.
- */
-bool names_learn_listed(struct inode *dir, struct names_ticket ticket, unsigned int phase,
-			const char *name, uint64_t ino);
 void names_learn_all(struct inode *dir, struct names_ticket ticket, unsigned int phase);
 /*
  * Counts a name that is absent. Return: whether a listing of the directory, which has @size names,
@@ -85,7 +77,7 @@ void names_begin_change(struct inode *dir);
 void names_end_change(struct inode *dir);
 /* In between, by the donor's reply in @phase. */
 void names_add(struct inode *dir, unsigned int phase, const char *name, uint64_t ino);
-void names_remove(struct inode *dir, unsigned int phase, const char *name);
+void names_remove(struct inode *dir, const char *name);
 
 /* A change of a name: the name's inode before and afterwards, 0 for none. */
 struct names_edit {

@@ -30,8 +30,6 @@ static unsigned int batches, changes;
 static uint64_t number; /* of the last batch */
 static uint64_t committed; /* size of the open file at the donor */
 static bool cut; /* a close came before the size */
-static unsigned int looks; /* calls that look */
-static bool has_no_handle; /* until a batch frees one */
 
 int __wrap_weir_call_async(struct weir_session *session, const void *message, size_t length,
 			   uint64_t timeout_ns, weir_reply_fn *fn, void *arg);
@@ -79,15 +77,6 @@ static size_t answer(const void *message, void *reply)
 	return status ? sizeof(head.reply) : (size_t)(to - (char *)reply);
 }
 
-static size_t answer_look(void *reply)
-{
-	const struct wire_fs_reply head = { .status = has_no_handle && !batches ? -ENFILE : 0 };
-
-	looks++;
-	memcpy(reply, &head, sizeof(head));
-	return sizeof(head);
-}
-
 int __wrap_weir_call_async(struct weir_session *session, const void *message, size_t length,
 			   uint64_t timeout_ns, weir_reply_fn *fn, void *arg)
 {
@@ -105,15 +94,13 @@ int __wrap_weir_call_async(struct weir_session *session, const void *message, si
 int __wrap_weir_call(struct weir_session *session, const void *message, size_t length, void *reply,
 		     size_t room, size_t *reply_length)
 {
-	struct wire_fs_head head;
 	const int rc = outcome;
 
 	(void)session;
 	(void)length;
 	(void)room;
 	outcome = 0;
-	memcpy(&head, message, sizeof(head));
-	*reply_length = head.op == FS_BATCH ? answer(message, reply) : answer_look(reply);
+	*reply_length = answer(message, reply);
 	return rc;
 }
 
@@ -126,8 +113,7 @@ static int setup(void **state)
 	m.options = &options;
 	m.fuse = (struct fuse_session *)&m; /* serving, as call_wait() sees it */
 	outcome = status = result = 0;
-	batches = changes = looks = 0;
-	has_no_handle = false;
+	batches = changes = 0;
 	cut = false;
 	atomic_store(&m.share.alone_ns, UINT64_MAX);
 	assert_int_equal(inodes_init(&m.inodes), 0);
@@ -245,67 +231,6 @@ static void a_waiter_sends_what_waits(void **state)
 	assert_int_equal(number, 1);
 }
 
-static void add_release(void)
-{
-	const struct wire_fs_head release = { .op = FS_RELEASE, .ino = 5 };
-
-	committed = SIZE; /* else look_at() complains */
-	assert_int_equal(change_log_send(&m, &release, sizeof(release), 0, note_end, NULL), 0);
-}
-
-static void a_look_waits_for_all_but_releases(void **state)
-{
-	(void)state;
-	add_release();
-	assert_int_equal(change_log_settle_visible(&m, NULL), 0);
-	assert_int_equal(batches, 0);
-	add_name_change();
-	add_release();
-	assert_int_equal(change_log_settle_visible(&m, NULL), 0);
-	assert_int_equal(batches, 1);
-	assert_int_equal(changes, 3); /* in order */
-	add_file_change();
-	assert_int_equal(change_log_settle_visible(&m, NULL), 0);
-	assert_int_equal(batches, 2);
-	add_release();
-	assert_int_equal(change_log_settle_visible(&m, NULL), 0);
-	assert_int_equal(batches, 2);
-	assert_int_equal(change_log_settle(&m, NULL), 0);
-	assert_int_equal(batches, 3);
-}
-
-static int open_file(void)
-{
-	struct donor_message q;
-	struct donor_reply reply;
-
-	call_begin(&q, FS_OPEN, 1, sizeof(struct wire_fs_head), NULL);
-	return call(&m, &q, &reply, 0);
-}
-
-/* Else new closes could keep that client out. */
-static void a_look_waits_for_releases_if_another_client_waits(void **state)
-{
-	(void)state;
-	add_release();
-	assert_int_equal(open_file(), 0);
-	assert_int_equal(batches, 0);
-	atomic_store(&m.share.shared, true);
-	assert_int_equal(open_file(), 0);
-	assert_int_equal(looks, 2);
-	assert_int_equal(batches, 1);
-}
-
-static void a_release_that_waits_does_not_keep_the_last_handle(void **state)
-{
-	(void)state;
-	add_release();
-	has_no_handle = true;
-	assert_int_equal(open_file(), 0);
-	assert_int_equal(looks, 2);
-	assert_int_equal(batches, 1);
-}
-
 static void a_waiter_gives_up_in_time(void **state)
 {
 	(void)state;
@@ -396,9 +321,6 @@ int main(void)
 		TEST(a_full_batch_goes_at_once),
 		TEST(a_batch_without_an_answer_is_sent_again),
 		TEST(a_waiter_sends_what_waits),
-		TEST(a_look_waits_for_all_but_releases),
-		TEST(a_look_waits_for_releases_if_another_client_waits),
-		TEST(a_release_that_waits_does_not_keep_the_last_handle),
 		TEST(a_waiter_gives_up_in_time),
 		TEST(names_after_a_lost_name_are_lost),
 		TEST(names_of_a_batch_that_is_refused_are_lost),

@@ -71,12 +71,6 @@ class Changes(unittest.TestCase):
         for number in range(6):
             write(os.path.join(self.dir, f"first{number}"))
 
-    def mount_again(self):
-        """A client that knows nothing of the directory yet."""
-        self.assertEqual(self.client.unmount(), 0)
-        self.client = self.world.mount()
-        self.dir = self.client / "dir"
-
     def second(self):
         """The directory, as another client sees it."""
         return self.world.mount() / "dir"
@@ -104,36 +98,27 @@ class Counted(Changes):
         return sum(int(float(value)) for value in
                    re.findall(r"^weir_donor_messages_total(?:\{[^}]*\})? (\S+)$", text, re.M))
 
-    def check_messages(self, what, work, each=0.2, other=0):
+    def test_a_change_of_a_name_takes_few_messages(self):
         """A batch has the changes of some milliseconds: a slow machine may send more."""
         files = 400
+        path = [os.path.join(self.dir, f"x{i}") for i in range(files)]
+
+        def check(what, work):
+            messages, begin = self.messages(), time.monotonic()
+            for number in range(files):
+                work(number)
+            os.fsync(fd)
+            ticks = (time.monotonic() - begin) / TICK_SECONDS
+            messages = self.messages() - messages
+            self.assertLess(messages, 0.2 * files + 2 * ticks, what)
         fd = os.open(self.dir, os.O_RDONLY)
         self.addCleanup(os.close, fd)
-        messages, begin = self.messages(), time.monotonic()
-        for number in range(files):
-            work(number)
-        os.fsync(fd)
-        ticks = (time.monotonic() - begin) / TICK_SECONDS
-        messages = self.messages() - messages
-        self.assertLess(messages, each * files + 2 * ticks + other, what)
-
-    def test_a_change_of_a_name_takes_few_messages(self):
-        path = [os.path.join(self.dir, f"x{i}") for i in range(400)]
-        check = self.check_messages
         check("write", lambda i: write(path[i], content(i)))
-        check("read", lambda i: self.assertEqual(read(path[i]), content(i)), each=1.2)
         check("chmod", lambda i: os.chmod(path[i], 0o600))
         check("rename", lambda i: os.rename(path[i], path[i] + "y"))
         check("unlink", lambda i: os.unlink(path[i] + "y"))
         check("mkdir", lambda i: os.mkdir(path[i]))
         check("rmdir", lambda i: os.rmdir(path[i]))
-
-    def test_a_new_name_beside_unknown_ones_takes_few_messages(self):
-        """The client lists the directory after some misses, while names are made."""
-        self.make([f"before{i}" for i in range(300)])
-        self.mount_again()
-        path = [os.path.join(self.dir, f"x{i}") for i in range(400)]
-        self.check_messages("write", lambda i: write(path[i], content(i)), other=40)
 
 
 class Same(Changes):
@@ -171,19 +156,9 @@ class Same(Changes):
         self.assertEqual(read(os.path.join(there, "sub", "moved1")), content(1))
 
     def test_threads_leave_a_true_picture(self):
-        for place in "ab":
-            os.mkdir(os.path.join(self.dir, place))
-        self.change_by_threads()
-
-    def test_threads_among_unknown_names_leave_a_true_picture(self):
-        for place in "ab":
-            os.mkdir(os.path.join(self.dir, place))
-        self.make([f"{place}{i}" for place in ("before", "a/n", "b/n") for i in range(200)])
-        self.mount_again()
-        self.change_by_threads()
-
-    def change_by_threads(self):
         places = [self.dir, os.path.join(self.dir, "a"), os.path.join(self.dir, "b")]
+        os.mkdir(places[1])
+        os.mkdir(places[2])
 
         def change(seed):
             draw = random.Random(seed)

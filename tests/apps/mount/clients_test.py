@@ -11,7 +11,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from world import PROMPT_SECONDS, FsTest, main, read, scaled, settle, write
+from world import PROMPT_SECONDS, FsTest, main, read, scaled, write
 
 
 class TwoClients(FsTest):
@@ -356,7 +356,6 @@ with open("file", "r+b") as file:
     def test_a_stopped_client_keeps_nobody_out(self):
         write("file", b"old")
         os.stat("file")
-        settle(self.dir)
         first = self.world.clients[0]
         first.stop()
         self.addCleanup(first.go_on)

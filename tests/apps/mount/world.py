@@ -246,13 +246,6 @@ def read(path):
         return file.read()
 
 
-def settle(directory):
-    """Waits until the donor has the names in a directory, which a lone client tells later."""
-    fd = os.open(directory, os.O_RDONLY)
-    os.fsync(fd)
-    os.close(fd)
-
-
 def in_child(function, uid=0):
     """The result of @function (a small number), or its errno, in a child process."""
     pid = os.fork()
