@@ -140,7 +140,7 @@ static int try_attach(pid_t pid)
 static bool take_slot_of(const struct target *t, uint32_t *slot)
 {
 	*slot = t->rogue_slot;
-	return t->listening < 0 ? claim_slot(slot) >= 0 : !listen(t->listening, 1);
+	return t->listening < 0 ? claim_slot(slot) >= 0 : !listen(t->listening, 64);
 }
 
 /* Return: an exit status of the rogue. */
