@@ -108,6 +108,19 @@ class Checker(unittest.TestCase):
             Call(1, 9, ["put", "a", "x"], DONE), Call(2, 10, ["put", "a", "y"], DONE),
             Call(3, 4, ["read", "a"], "x"), Call(5, 6, ["read", "a"], "y"), wrong]), wrong)
 
+    def test_a_file_renamed_twice_in_the_same_way(self):
+        """Allowed to two clients at the same time, whatever both names are meanwhile."""
+        put, first = Call(1, 2, ["put", "a", "x"], DONE), Call(3, 9, ["rename", "a", "b"], DONE)
+        second, rest = Call(4, 7, ["rename", "a", "b"], DONE), Call(10, 11, ["read", "b"], "x")
+        self.assertIsNone(first_wrong([put, first, second, rest]))
+        by_way = [Call(4, 5, ["rename", "a", "c"], DONE), Call(6, 7, ["rename", "c", "b"], DONE)]
+        self.assertIsNone(first_wrong([put, first, *by_way, rest]))
+        late = Call(12, 13, ["rename", "a", "b"], DONE)
+        self.assertEqual(first_wrong([put, first, rest, late]), late)
+        other = Call(4, 5, ["put", "b", "y"], DONE)
+        gone = Call(3, 8, ["unlink", "a"], DONE)
+        self.assertEqual(first_wrong([put, gone, other, first]), first)
+
     def test_a_name_removed_twice_is_found(self):
         wrong = Call(3, 7, ["unlink", "a"], DONE)
         self.assertEqual(first_wrong([Call(1, 2, ["put", "a", "x"], DONE),

@@ -34,31 +34,60 @@ def step(names, asked):
     return DONE, frozenset(held.items())
 
 
+def _renames_nothing(state, number, asked):
+    """Whether a rename may find both its names to be one file, and leave them so."""
+    names, _, seen = state
+    return asked[0] == "rename" and (number, dict(names).get(asked[2])) in seen
+
+
+def _looked(calls, pending, names, effective, seen=frozenset()):
+    """A state, with the files that pending renames may have found at their first names."""
+    held = dict(names)
+    found = {(number, held[calls[number].asked[1]]) for number in pending
+             if calls[number].asked[0] == "rename" and calls[number].asked[1] in held}
+    return names, effective, frozenset(one for one in seen | found if one[0] not in effective)
+
+
+def _after_each(calls, state, pending):
+    """The states after one more pending call."""
+    names, effective, seen = state
+    for number in pending - effective:
+        asked, wanted = calls[number].asked, calls[number].answer
+        answer, after = step(names, asked)
+        if answer == wanted:
+            yield _looked(calls, pending, after, effective | {number}, seen)
+        if wanted == DONE and _renames_nothing(state, number, asked):
+            yield _looked(calls, pending, names, effective | {number}, seen)
+
+
 def _completed(calls, possible, pending, ends):
     """Possible states in which a pending call has taken effect, as well as others perhaps."""
     found, reached, todo = set(), set(possible), list(possible)
     while todo:
-        names, effective = todo.pop()
+        names, effective, seen = state = todo.pop()
         if ends in effective:
-            found.add((names, effective - {ends}))
+            found.add((names, effective - {ends}, seen))
             continue
-        for number in pending - effective:
-            answer, after = step(names, calls[number].asked)
-            one = (after, effective | {number})
-            if answer == calls[number].answer and one not in reached:
+        for one in _after_each(calls, state, pending):
+            if one not in reached:
                 reached.add(one)
                 todo.append(one)
     return found
 
 
 def first_wrong(calls):
-    """The first call that ended with an impossible answer, or None. At first there are no names."""
+    """The first call that ended with an impossible answer, or None. At first there are no names.
+
+    Linux looks up both names of a rename, and does nothing if they are one file. A client looks
+    them up one after the other, and another client may rename the file in between.
+    """
     events = sorted([(call.begin, 1, number) for number, call in enumerate(calls)] +
                     [(call.end, 0, number) for number, call in enumerate(calls)])
-    possible, pending = {(frozenset(), frozenset())}, frozenset()
+    possible, pending = {(frozenset(), frozenset(), frozenset())}, frozenset()
     for _, begins, number in events:
         if begins:
             pending |= {number}
+            possible = {_looked(calls, pending, *state) for state in possible}
             continue
         possible = _completed(calls, possible, pending, number)
         pending -= {number}
