@@ -29,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 from tests.softnic.programs.perftest import listens  # noqa: E402
 from tests.support.hosts import Net  # noqa: E402
+from tests.support.patience import stop_process  # noqa: E402
 
 PART, WEIR, MOVER = sys.argv[1], *(os.path.abspath(path) for path in sys.argv[2:4])
 del sys.argv[1:4]
@@ -325,7 +326,7 @@ class Formats(Programs):
         host = self.start(WEIR, "metrics", "--listen", "0", name="host")
         where = self.told(host, "metrics at (.*)$")
         self.until_moved({"weir_session_request_duration_seconds"}, where)
-        perf.send_signal(signal.SIGSTOP)
+        stop_process(perf)
         self.addCleanup(perf.send_signal, signal.SIGCONT)
         _, _, text = request(where)
         status, headers, data = request(where, accept=PROTOBUF)

@@ -23,6 +23,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from tests.support import prometheus  # noqa: E402
+from tests.support.patience import stop_process  # noqa: E402
 
 WEIR = os.path.abspath(sys.argv.pop(1))
 PATIENCE = 120
@@ -115,7 +116,7 @@ class Native(unittest.TestCase):
         server = self.prometheus(*scraped)
         count = f'histogram_count({NAME}{{operation="write",pid="{perf.pid}"}})'
         self.until(lambda: self.number(count) > 1000, server, perf)
-        perf.send_signal(signal.SIGSTOP)
+        stop_process(perf)
         exact = self.stat(perf.pid)
         self.until(lambda: self.number(count) == exact["timed_requests"], server)
         for quantile, key in ((0.5, "p50_us"), (0.99, "p99_us")):

@@ -19,7 +19,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
-from tests.support.patience import look  # noqa: E402
+from tests.support.patience import look, stop_process  # noqa: E402
 
 WEIR = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/weir"
 ADDRESS = os.environ.get("WEIR_TEST_ADDRESS") or "127.0.0.1"
@@ -90,17 +90,6 @@ def until(condition, seconds=PATIENCE_SECONDS):
 def is_mount_point(path):
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         return any(line.split()[4] == path for line in file)
-
-
-def stop_process(process):
-    """Stops every thread of a process before it returns."""
-    tasks = f"/proc/{process.pid}/task"
-
-    def is_stopped(task):
-        with open(f"{tasks}/{task}/stat", encoding="ascii") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] == "T"
-    process.send_signal(signal.SIGSTOP)
-    assert until(lambda: all(is_stopped(task) for task in os.listdir(tasks)))
 
 
 class Client:
