@@ -104,7 +104,8 @@ static void a_thread_that_waits_for_few_bytes_keeps_its_cpu(void **state)
 static void a_thread_that_waits_for_many_bytes_yields(void **state)
 {
 	(void)state;
-	is_spinning = is_scarce = true;
+	is_spinning = true;
+	is_scarce = true;
 	while (!yields)
 		spin_for_a_write(LARGE_BYTES);
 }
