@@ -425,12 +425,17 @@ class Use:
         return f"{self.files.total()} descriptors, {self.threads.total()} threads, " \
             f"{self.bytes >> 20} MiB"
 
-    def has_threads_of(self, other):
-        return (self.threads - STAYING).total() <= (other.threads - STAYING).total()
-
-    def within(self, other):
-        return self.files.total() <= other.files.total() and self.has_threads_of(other) and \
-            self.bytes <= other.bytes + GROWTH
+    def beyond(self, other):
+        """What this is more than another use, in words."""
+        words = []
+        if self.files.total() > other.files.total():
+            words += [f"descriptors {dict(self.files - other.files)}"]
+        mine, others = self.threads - STAYING, other.threads - STAYING
+        if mine.total() > others.total():
+            words += [f"threads {dict(mine - others)}"]
+        if self.bytes > other.bytes + GROWTH:
+            words += [f"{(self.bytes - other.bytes) >> 20} MiB"]
+        return words
 
 
 def least_use(process):
@@ -487,8 +492,12 @@ def show_log(world):
             print(f"--- {name}: {len(lines)} lines", *lines[-10:], sep="\n")
 
 
-def given_back(watched, before):
-    return all(Use(process).within(before[name]) for name, process in watched.items())
+def until_given_back(watched, before):
+    deadline = time.monotonic() + PATIENCE_S + SLOW_S
+    for name, process in watched.items():
+        while words := Use(process).beyond(before[name]):
+            assert time.monotonic() < deadline, f"{name} keeps {', '.join(words)}"
+            time.sleep(0.05)
 
 
 def show(when, uses):
@@ -520,7 +529,7 @@ def main():
         periods = 2 + (time.monotonic() - began) / LOG_S
         lines = world.log_lines() - lines
         world.attackers_go()
-        until(lambda: given_back(watched, before), "all given back", PATIENCE_S + SLOW_S)
+        until_given_back(watched, before)
         show("after", {name: Use(process) for name, process in watched.items()})
         said = neighbour.stop()
         print("neighbour:", said, "lines of the log:", lines)
