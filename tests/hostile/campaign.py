@@ -426,7 +426,7 @@ class Use:
             f"{self.bytes >> 20} MiB"
 
     def beyond(self, other):
-        """What this is more than another use, in words."""
+        """The excess over another use, in words."""
         words = []
         if self.files.total() > other.files.total():
             words += [f"descriptors {dict(self.files - other.files)}"]

@@ -22,9 +22,9 @@ WEIR = os.path.abspath(sys.argv.pop(1))
 SLOWER = 5 if "WEIR_TEST_DEVICE" in os.environ else 1  # an emulated guest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Arguments: a host, how many datagrams, each with its number, how many bytes more each has, and a
-# file. The receiver adds a byte to the file for each round of 50 that it has taken, so that its
-# buffer suffices however slow it is; a sender without a file does not wait.
+# Arguments: a host, how many numbered datagrams, how many bytes more a datagram, and a file. The
+# receiver adds a byte to the file for each taken round of 50, so that the buffer of a slow receiver
+# suffices; a sender without a file does not wait.
 SEND = """import os, socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 count, more, taken = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
@@ -34,8 +34,8 @@ for i in range(count):
         s.sendto(b"round %d" % (i // 50), (sys.argv[1], 7777))
         time.sleep(0.01)
 for i in range(3): s.sendto(b"end", (sys.argv[1], 7777))"""
-# Arguments: patience in seconds, and the sender's file. Prints how many came, how many of them
-# twice, and how many after a later one.
+# Arguments: patience in seconds, and the sender's file. Prints how many datagrams came, how many
+# came twice, and how many came late.
 RECEIVE = """import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("", 7777))

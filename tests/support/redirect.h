@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a peer can do to receives that it does not own: it has the queue pair's shared memory.
+ * A peer that has the queue pair's shared memory attacks another's receives.
  */
 #ifndef WEIR_TESTS_SUPPORT_REDIRECT_H
 #define WEIR_TESTS_SUPPORT_REDIRECT_H

@@ -119,7 +119,7 @@ class Formats(unittest.TestCase):
         self.assertIn("stopping", [entry["WEIR_EVENT"] for entry in entries])
 
     def journal_of(self, *words, is_there=True, is_stream=None):
-        """What the journal of a mount namespace gets of a donor that starts and ends."""
+        """The lines of a donor's start and end in the journal of a mount namespace."""
         with tempfile.TemporaryDirectory(prefix="weir-log-") as folder:
             path = pathlib.Path(folder, "socket")
             journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -171,6 +171,24 @@ class Calls(unittest.TestCase):
         self.assertFalse(os.path.ismount(point))
         self.end("serve", donor)
 
+    def test_donors_of_a_pool_and_its_mount(self):
+        """Two clients use the server of the files, and another donor follows."""
+        pool, points = f"file:{self.path('map')}/pool", [self.path("a"), self.path("b")]
+        for folder in (self.path("map"), *points):
+            os.mkdir(folder)
+        self.weir("pool", "create", "--groups", "4", pool)
+        donors = {name: self.start("serve", "--listen", "127.0.0.1:0", "--memory", "64M",
+                                   "--pool", pool, "--name", name, "--domain", name,
+                                   until="ready ", log=name)[0] for name in ("one", "two")}
+        self.weir("pool", "volume", "create", "--files", "--extent", "1M", pool, "fs", "16M")
+        mounts = {point: self.start("mount", "--foreground", f"{pool}/fs", point,
+                                    until="is mounted", log=os.path.basename(point))[0]
+                  for point in points}
+        self.work_on_files(points[0])
+        self.neighbour("files", points[1])
+        for name, service in {**mounts, **donors}.items():
+            self.end(os.path.basename(name), service)
+
     def test_share(self):
         far, line = self.start("share", "--socket", self.path("far"), "--listen", "127.0.0.1:0",
                                until="ready ")

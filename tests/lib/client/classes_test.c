@@ -210,7 +210,7 @@ static void note_order(void *arg, const struct weir_window_sample *sample,
 	o->wrs++;
 }
 
-/* Whether a short request with @hint, submitted behind long ones, ends before most of those. */
+/* Whether a short request with @hint ends before most long requests ahead. */
 static bool overtakes(enum weir_hint hint)
 {
 	struct class_order order = { 0 };

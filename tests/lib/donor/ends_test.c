@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Test: donor ends; suites: donor; devices: softnic rxe; timeout: 120 */
-/* A donor tells a client that closes its session from one that dies, and from one that it cuts. */
+/* A donor tells a client's close from a death, and from the donor's own cut. */
 #include <string.h>
 
 #include "tests/support/donor_fixture.h"

@@ -280,7 +280,7 @@ static void test_a_null_piece_takes_what_is_read_and_received(void **state)
 	assert_int_equal(wait_wc(&s->b).status, IBV_WC_SUCCESS);
 	assert_memory_equal(s->b.buf, "gh345678", 8);
 
-	/* What was discarded is not what is sent. */
+	/* Discarded bytes are not sent. */
 	to_a[0] = piece(null_a, NULL, 8);
 	assert_int_equal(run(&s->a, IBV_WR_RDMA_WRITE, to_a, 1, s->b.mr->rkey, s->b.buf),
 			 IBV_WC_SUCCESS);

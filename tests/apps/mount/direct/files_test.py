@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Files past the kernel: programs under 'weir files' and others on one mount, against a model.
 
-Workers are processes, some under 'weir files' and some not. One of them acts at a time, so each
+Workers are processes, some under 'weir files' and some not. A single worker acts at a time, so each
 must see what the others did at once. A worker makes a burst of calls,
 each past the kernel if it can.
 """
