@@ -18,6 +18,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import planted  # noqa: E402
 
+APART = pathlib.Path(__file__).resolve().parents[2] / "support/apart"
 PARTS = ("fd", "softnic", "tests/softnic/shm", "tests/support")
 SOURCES = ("fd/closer.c", "fd/leaver.c", "fd/passed_fd.c", "softnic/shm/shared.c")
 # The fastest first, each with the sources for mistakes.
@@ -90,14 +91,18 @@ class Copy(planted.Copy):
                    [self.root / f"tests/softnic/shm/{test}.c" for test in TESTS])
 
     def fails(self, test, limit_s):
-        """Whether a test fails, or hangs. The objects here replace those of the library."""
+        """Whether a test fails, or hangs. The objects here replace those of the library.
+
+        In a network of its own, since softnics of other tests would connect.
+        """
         program = self.link(
             [self.root / name for name in (f"tests/softnic/shm/{test}.c", *TESTS[test])], test,
             "-Wl,--allow-multiple-definition", "-Wl,--whole-archive", self.archive,
             "-Wl,--no-whole-archive", "-Wl,--start-group", *self.libraries, "-Wl,--end-group",
             "-lcmocka", "-lsodium", "-ldl")
-        with subprocess.Popen([program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              start_new_session=True, text=True, errors="replace") as run:
+        with subprocess.Popen([APART, "net", program], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, start_new_session=True, text=True,
+                              errors="replace") as run:
             try:
                 output = run.communicate(timeout=limit_s)[0]
             except subprocess.TimeoutExpired:
