@@ -89,6 +89,9 @@ int fsd_lock_get(struct fsd_client *client, struct fsd_inode *inode, struct wire
 
 static void lock_free(struct fsd *fsd, struct fsd_lock *lock)
 {
+	if (!lock)
+		return;
+	lock_free(fsd, lock->spare);
 	fsd_uncharge(fsd, sizeof(*lock));
 	free(lock);
 }
@@ -138,17 +141,23 @@ static bool may_grow(const struct fsd_inode *inode, const struct fsd_client *cli
 	       (int)client->nr_locks + more <= FSD_CLIENT_LOCKS_MAX;
 }
 
-int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *lock)
+int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *lock,
+		 bool has_spare)
 {
-	struct fsd_lock *new;
+	struct fsd_lock *new, *spare = NULL;
 
 	if (inode->nr_locks >= 2 * FSD_FILE_LOCKS_MAX ||
 	    lock->client->nr_locks >= 2 * FSD_CLIENT_LOCKS_MAX)
 		return -ENOLCK;
 	new = lock_new(fsd, FSD_META_LOCK);
-	if (!new)
+	if (has_spare)
+		spare = lock_new(fsd, FSD_META_LOCK);
+	if (!new || (has_spare && !spare)) {
+		lock_free(fsd, new);
 		return -ENOMEM;
+	}
 	*new = *lock;
+	new->spare = spare;
 	TAILQ_INSERT_TAIL(&inode->locks, new, entry);
 	count_lock(inode, new);
 	return 0;
@@ -203,95 +212,135 @@ static bool may_lock(const struct fsd_inode *inode, const struct fsd_lock *wante
 	return more <= 0 || has_pairs(inode, more, 0);
 }
 
+/* What make_way() leaves: the owner's @nr locks, @lock being one; @released: another, or NULL. */
+struct remains {
+	struct fsd_lock *lock, *released;
+	int nr;
+	bool changed;
+};
+
+/* Splits @lock around @hole. Return: 0; -ENOLCK no memory: nothing changed. */
+static int split_lock(struct fsd_inode *inode, struct fsd_lock *lock, const struct fsd_lock *hole,
+		      struct fsd_lock **spare)
+{
+	struct fsd_lock *rest = *spare;
+
+	if (!rest) {
+		rest = lock->spare ? lock->spare : lock_new(lock->client->fsd, FSD_META_OPEN);
+		lock->spare = NULL;
+	}
+	if (!rest)
+		return -ENOLCK;
+	*spare = NULL;
+	*rest = *lock;
+	rest->spare = NULL;
+	rest->start = hole->end + 1;
+	TAILQ_INSERT_AFTER(&inode->locks, lock, rest, entry);
+	count_lock(inode, rest);
+	return 0;
+}
+
 /*
  * Adjusts the owner's existing locks to @new: locks of the same type are merged into @new, locks of
- * the other type are cut. A hole cut into a lock splits the lock and uses *@spare.
- *
- * Return: whether a lock was changed, which its waiters must learn.
+ * the other type are cut. A lock that is split uses *@spare, or its own. That lock alone has bytes
+ * of @new, so a failure changes nothing.
  */
-static bool make_way(struct fsd_inode *inode, struct fsd_lock *new, struct fsd_lock **spare)
+static int make_way(struct fsd_inode *inode, struct fsd_lock *new, struct fsd_lock **spare,
+		    struct remains *remains)
 {
 	struct fsd_lock *lock, *next;
-	bool changed = false;
 
 	for (lock = TAILQ_FIRST(&inode->locks); lock; lock = next) {
 		next = TAILQ_NEXT(lock, entry);
 		new->client->fsd->lock_steps++;
-		if (lock->type == F_UNLCK || !same_owner(lock, new) || !adjoin(lock, new))
+		if (lock->type == F_UNLCK || !same_owner(lock, new))
 			continue;
-		if (lock->type == new->type) {
+		if (lock->type == new->type && adjoin(lock, new)) {
 			if (lock->start < new->start)
 				new->start = lock->start;
 			if (lock->end > new->end)
 				new->end = lock->end;
-		} else if (!overlap(lock, new)) {
+		} else if (lock->type == new->type || !overlap(lock, new)) {
+			remains->lock = lock;
+			remains->nr++;
 			continue;
 		}
-		changed = true;
 		if (lock->type != new->type && lock->start < new->start) {
 			if (lock->end > new->end) {
-				**spare = *lock;
-				(*spare)->start = new->end + 1;
-				TAILQ_INSERT_AFTER(&inode->locks, lock, *spare, entry);
-				count_lock(inode, *spare);
-				*spare = NULL;
+				if (split_lock(inode, lock, new, spare))
+					return -ENOLCK;
+				remains->nr++;
 			}
 			lock->end = new->start - 1;
 		} else if (lock->type != new->type && lock->end > new->end) {
 			lock->start = new->end + 1;
 		} else {
 			release_lock(inode, lock);
+			remains->released = lock;
+		}
+		remains->changed = true;
+		if (lock->type != F_UNLCK) {
+			remains->lock = lock;
+			remains->nr++;
 		}
 	}
-	return changed;
+	return 0;
 }
 
-/* Whether @unlock leaves two parts of a lock. */
-static bool splits(const struct fsd_inode *inode, const struct fsd_lock *unlock)
+/* The only lock that an unlock leaves to its owner gets a spare, for one that is soon freed. */
+static void keep_spare(struct fsd *fsd, const struct remains *remains)
 {
-	const struct fsd_lock *lock;
+	if (remains->nr != 1 || !remains->released || remains->lock->spare)
+		return;
+	remains->lock->spare = calloc(1, sizeof(*remains->lock));
+	if (remains->lock->spare)
+		fsd->meta_bytes += sizeof(*remains->lock);
+}
 
-	TAILQ_FOREACH(lock, &inode->locks, entry) {
-		unlock->client->fsd->lock_steps++;
-		if (lock->type != F_UNLCK && same_owner(lock, unlock) &&
-		    lock->start < unlock->start && lock->end > unlock->end)
-			return true;
-	}
-	return false;
+static int apply_unlock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted,
+			bool *changed)
+{
+	struct fsd_lock unlock = *wanted, *spare = NULL;
+	struct remains remains = { 0 };
+	int rc = make_way(inode, &unlock, &spare, &remains);
+
+	keep_spare(fsd, &remains);
+	*changed = remains.changed;
+	return rc;
 }
 
 /*
  * Applies a lock that has no conflict. @changed: whether a lock of before was. An unlock may use
- * memory kept back from locks, and needs memory only to split a lock.
+ * memory kept back from locks, and needs memory only to split one of several locks.
  */
 static int apply_lock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted,
 		      bool *changed)
 {
-	const bool unlocks = wanted->type == F_UNLCK;
-	struct fsd_lock unlock, *lock = &unlock, *spare;
-	int rc = -ENOLCK;
+	struct remains remains = { 0 };
+	struct fsd_lock *lock, *spare;
 
 	*changed = false;
 	if (!has_room(inode, wanted))
-		return rc;
-	if (!unlocks)
-		lock = lock_new(fsd, FSD_META_LOCK);
-	spare = lock_new(fsd, unlocks ? FSD_META_OPEN : FSD_META_LOCK);
-	if (lock && (spare || (unlocks && !splits(inode, wanted)))) {
-		*lock = *wanted;
-		*changed = make_way(inode, lock, &spare);
-		if (!unlocks) {
-			TAILQ_INSERT_TAIL(&inode->locks, lock, entry);
-			count_lock(inode, lock);
-		}
-		lock = NULL;
-		rc = 0;
-	}
-	if (lock && !unlocks)
+		return -ENOLCK;
+	if (wanted->type == F_UNLCK)
+		return apply_unlock(fsd, inode, wanted, changed);
+	lock = lock_new(fsd, FSD_META_LOCK);
+	spare = lock_new(fsd, FSD_META_LOCK);
+	if (!lock || !spare) {
 		lock_free(fsd, lock);
-	if (spare)
 		lock_free(fsd, spare);
-	return rc;
+		return -ENOLCK;
+	}
+	*lock = *wanted;
+	(void)make_way(inode, lock, &spare, &remains); /* it has a spare */
+	*changed = remains.changed;
+	TAILQ_INSERT_TAIL(&inode->locks, lock, entry);
+	count_lock(inode, lock);
+	if (remains.nr)
+		lock_free(fsd, spare);
+	else
+		lock->spare = spare;
+	return 0;
 }
 
 void fsd_lock_reply(struct fsd_client *client, const struct fsd_inode *inode,

@@ -6,7 +6,8 @@
  * A file has L locks and W waiting requests: at most FSD_FILE_LOCKS_MAX and FSD_WAITS_MAX, and not
  * both, because a request is refused if L W would exceed FSD_FILE_PAIRS_MAX. But an owner of one
  * lock may always unlock any bytes. Owners were within the bounds when they set their first
- * lock, so L is at most twice what the bounds say.
+ * lock, so L is at most twice what the bounds say. A file server keeps the memory for that split
+ * with each owner's only lock.
  *
  * A step looks at a lock or at a waiting request. A request looks at each lock of the file a few
  * times, and at each waiting request once. A waiting request passes each lock once in its life, and
@@ -34,6 +35,7 @@ struct fsd_lock {
 	uint64_t owner, start, end; /* inclusive */
 	uint32_t type, pid; /* F_UNLCK: released, until the request ends */
 	bool flock;
+	struct fsd_lock *spare; /* to split this lock, or NULL. An owner's only lock has one. */
 };
 
 struct fsd_wait {
@@ -75,7 +77,8 @@ void fsd_lock_abandon(struct fsd *fsd, struct fsd_inode *inode);
  * Adds a lock, or a waiting request, of an image. Return: 0; -ENOLCK too many; -ENOMEM; -EINVAL a
  * request without a lock to wait for.
  */
-int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *lock);
+int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *lock,
+		 bool has_spare);
 int fsd_lock_wait_add(struct fsd_inode *inode, const struct fsd_lock *wanted, uint64_t cancel,
 		      void *call);
 

@@ -57,7 +57,7 @@ struct image_locks {
 
 struct image_lock {
 	uint64_t client, owner, start, end, cancel, call; /* cancel and call: while waiting */
-	uint32_t type, pid, is_flock, zero;
+	uint32_t type, pid, is_flock, has_spare;
 };
 
 #endif

@@ -371,7 +371,7 @@ static int load_lock(struct loading *l, struct fsd_inode *inode, bool waits)
 	    (in.type != F_RDLCK && in.type != F_WRLCK))
 		return -EIO;
 	if (!waits)
-		return refusal(fsd_lock_add(l->fsd, inode, &lock));
+		return refusal(fsd_lock_add(l->fsd, inode, &lock, in.has_spare));
 	call = l->calls->call(l->calls->arg, in.client, in.call);
 	if (!call || is_waiting(lock.client, call))
 		return -EIO;

@@ -115,6 +115,7 @@ static void save_lock(const struct fsd_lock *lock, uint64_t cancel, uint64_t cal
 		.type = lock->type,
 		.pid = lock->pid,
 		.is_flock = lock->flock,
+		.has_spare = lock->spare != NULL,
 	};
 
 	fsd_bytes_put(image, &out, sizeof(out));

@@ -16,7 +16,7 @@
  * Of the records, and of what they do: a server repeats those of its own version only. Raise it
  * with any change after which the same requests could lead to another state.
  */
-#define FSD_LOG_VERSION 4u
+#define FSD_LOG_VERSION 5u
 
 /**
  * struct fsd_log - a log

@@ -549,14 +549,22 @@ static void the_only_lock_of_an_owner_can_be_split(void **state)
 
 static void an_unlock_needs_memory_only_to_split(void **state)
 {
+	uint64_t max, before = host.fsd->meta_bytes;
+
 	(void)state;
 	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
 	assert_int_equal(set(&a, 2, F_WRLCK, 20, 29), 0);
-	host.fsd->meta_bytes_max = host.fsd->meta_bytes;
-	assert_int_equal(set(&a, 1, F_UNLCK, 4, 5), -ENOLCK);
+	max = host.fsd->meta_bytes_max = host.fsd->meta_bytes;
+	assert_int_equal(set(&a, 1, F_UNLCK, 4, 5), 0); /* its only lock */
+	assert_int_equal(set(&a, 1, F_UNLCK, 1, 1), -ENOLCK); /* one of two */
 	assert_int_equal(set(&a, 1, F_UNLCK, 6, 9), 0);
+	assert_int_equal(set(&a, 1, F_UNLCK, 1, 1), 0); /* its only lock again */
+	assert_int_equal(set(&a, 2, F_UNLCK, 24, 25), 0);
+	assert_int_equal(host.fsd->meta_bytes, max);
 	assert_int_equal(set(&a, 1, F_UNLCK, 0, 9), 0);
-	assert_int_equal(set(&a, 2, F_UNLCK, 24, 25), 0); /* in the place of the first */
+	assert_int_equal(set(&a, 2, F_UNLCK, 21, 21), 0); /* in the place of the first */
+	assert_int_equal(set(&a, 2, F_UNLCK, 0, UINT64_MAX), 0);
+	assert_int_equal(host.fsd->meta_bytes, before);
 }
 
 /* Each grant changes a lock, so the server looks at all earlier requests again. */

@@ -12,6 +12,7 @@
 
 #include "fsd/image/format.h"
 #include "fsd/image/image.h"
+#include "fsd/lock.h"
 
 #define BYTES (4u << 20)
 
@@ -23,6 +24,7 @@ struct image_plan {
 	uint64_t names[INODES + 1][3]; /* inodes that each directory names; 0: no more */
 	uint32_t nlink[INODES + 1];
 	uint64_t calls[2]; /* that wait for a lock */
+	bool has_spare; /* of the lock */
 };
 
 static const struct image_plan good = {
@@ -106,7 +108,8 @@ static void put_client(struct fsd_bytes *image, const struct image_plan *plan)
 	const struct image_handle open[] = { { FILE_INO, 1, 0 }, { REMOVED, 1, 0 } };
 	const struct image_client client = { .id = 1, .is_mounted = 1, .handles = 2 };
 	const struct image_locks locks = { .ino = FILE_INO, .held = 1, .waiting = 2 };
-	struct image_lock lock = { .client = 1, .end = UINT64_MAX, .type = F_WRLCK };
+	struct image_lock lock = { .client = 1, .end = UINT64_MAX, .type = F_WRLCK,
+				   .has_spare = plan->has_spare };
 
 	fsd_bytes_put(image, &client, sizeof(client));
 	fsd_bytes_put(image, open, sizeof(open));
@@ -118,6 +121,8 @@ static void put_client(struct fsd_bytes *image, const struct image_plan *plan)
 		fsd_bytes_put(image, &lock, sizeof(lock));
 	}
 }
+
+static uint64_t loaded_bytes; /* of metadata, in the last image that was loaded */
 
 static int load(const struct image_plan *plan)
 {
@@ -146,8 +151,10 @@ static int load(const struct image_plan *plan)
 	put_client(&image, plan);
 	reader = (struct fsd_reader){ image.at, image.length };
 	rc = fsd_image_load(&host, &options, &image_calls, &reader, &fsd);
-	if (!rc)
+	if (!rc) {
+		loaded_bytes = fsd->meta_bytes;
 		fsd_close(fsd);
+	}
 	fsd_bytes_free(&image);
 	return rc;
 }
@@ -156,6 +163,19 @@ static void a_good_image_is_loaded(void **state)
 {
 	(void)state;
 	assert_int_equal(load(&good), 0);
+}
+
+static void a_lock_keeps_the_memory_for_its_split(void **state)
+{
+	struct image_plan plan = good;
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(load(&plan), 0);
+	before = loaded_bytes;
+	plan.has_spare = true;
+	assert_int_equal(load(&plan), 0);
+	assert_int_equal(loaded_bytes - before, sizeof(struct fsd_lock));
 }
 
 static void a_directory_that_is_named_twice_in_its_parent_is_refused(void **state)
@@ -234,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_good_image_is_loaded),
+		cmocka_unit_test(a_lock_keeps_the_memory_for_its_split),
 		cmocka_unit_test(a_directory_that_is_named_twice_in_its_parent_is_refused),
 		cmocka_unit_test(a_directory_that_is_its_own_parent_is_refused),
 		cmocka_unit_test(directories_in_a_ring_are_refused),
