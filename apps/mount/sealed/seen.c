@@ -18,14 +18,14 @@ struct seen_hole {
 };
 
 /*
- * @pages: struct seen_page, by number, @nr_pages of them; @holes: struct seen_hole, without common
- * blocks; @floor: of blocks from @floor_first on; 0: none; @latest: the greatest generation of all
- * above and of slots sealed by this mount
+ * @pages: struct seen_page, by number; @holes: struct seen_hole, without common blocks; @floor: of
+ * blocks from @floor_first on; 0: none; @latest: the greatest generation of all above and of slots
+ * sealed by this mount; @sealed_end: behind these slots, known or not
  */
 struct seen_file {
 	uint64_t ino;
 	void *pages, *holes;
-	uint64_t nr_pages, floor, floor_first, latest;
+	uint64_t floor, floor_first, latest, sealed_end;
 };
 
 void seen_init(struct seen_blocks *seen)
@@ -52,12 +52,17 @@ static int compare_holes(const void *a, const void *b)
 	return (x->first >= y->end) - (x->end <= y->first);
 }
 
+static void free_blocks(const struct seen_file *blocks)
+{
+	tdestroy(blocks->holes, free);
+	tdestroy(blocks->pages, free);
+}
+
 static void free_file(void *node)
 {
 	struct seen_file *file = node;
 
-	tdestroy(file->holes, free);
-	tdestroy(file->pages, free);
+	free_blocks(file);
 	free(file);
 }
 
@@ -95,17 +100,6 @@ static void *find_or_make(void **root, uint64_t number, size_t bytes)
 static uint64_t plain(uint64_t generation)
 {
 	return generation & ~SEEN_MAY_BE_HOLE;
-}
-
-static struct seen_page *find_or_make_page(struct seen_file *file, uint64_t number)
-{
-	void *before = find_object(&file->pages, number);
-	struct seen_page *page = before;
-
-	if (!page)
-		page = find_or_make(&file->pages, number, sizeof(*page));
-	file->nr_pages += page && !before;
-	return page;
 }
 
 static void bump_latest(struct seen_file *file, uint64_t generation)
@@ -165,7 +159,7 @@ void seen_note(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t 
 	pthread_mutex_lock(&seen->lock);
 	file = find_or_make(&seen->files, ino, sizeof(*file));
 	if (file)
-		page = find_or_make_page(file, block / SEEN_PAGE_BLOCKS);
+		page = find_or_make(&file->pages, block / SEEN_PAGE_BLOCKS, sizeof(*page));
 	if (page) {
 		bump_latest(file, generation);
 		known = &page->generation[block % SEEN_PAGE_BLOCKS];
@@ -181,71 +175,152 @@ void seen_note(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t 
 		tell_lost(ino);
 }
 
-void seen_seal(struct seen_blocks *seen, uint64_t ino, uint64_t generation)
+void seen_seal(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t generation)
 {
 	struct seen_file *file;
 
 	pthread_mutex_lock(&seen->lock);
 	file = find_object(&seen->files, ino);
-	if (file)
+	if (file) {
 		bump_latest(file, generation);
+		if (file->sealed_end <= block)
+			file->sealed_end = block + 1;
+	}
 	pthread_mutex_unlock(&seen->lock);
 }
 
-struct cut {
-	struct seen_file *file;
-	uint64_t first, end;
-	bool done;
+/* What tfind() has met on its way to no page: the first page from @number on. */
+struct next {
+	uint64_t number;
+	struct seen_page *page;
 };
 
-static void cut_page(const struct cut *cut, struct seen_page *page)
+static int compare_next(const void *key, const void *node)
 {
-	uint64_t block = page->number * SEEN_PAGE_BLOCKS;
+	struct next *next = (struct next *)key;
+	struct seen_page *page = (struct seen_page *)node;
 
-	for (unsigned int i = 0; i < SEEN_PAGE_BLOCKS; i++, block++) {
-		if (block < cut->first || block >= cut->end || !page->generation[i])
-			continue;
-		page->generation[i] = (page->generation[i] + cut->done) | SEEN_MAY_BE_HOLE;
-		bump_latest(cut->file, page->generation[i]);
+	if (page->number < next->number)
+		return 1;
+	next->page = page;
+	return -1;
+}
+
+/* The page with the lowest number from @number on, or NULL. */
+static struct seen_page *next_page(const struct seen_file *file, uint64_t number)
+{
+	struct next next = { number, NULL };
+
+	(void)tfind(&next, &file->pages, compare_next);
+	return next.page;
+}
+
+static int compare_last(const void *key, const void *node)
+{
+	((struct next *)key)->page = (struct seen_page *)node;
+	return 1;
+}
+
+/* The block after the last known one, if it comes after @first; else 0. */
+static uint64_t known_end(const struct seen_file *file, uint64_t first)
+{
+	struct next last = { 0, NULL };
+	uint64_t block, start;
+
+	(void)tfind(&last, &file->pages, compare_last);
+	if (!last.page)
+		return 0;
+	start = last.page->number * SEEN_PAGE_BLOCKS;
+	for (block = start + SEEN_PAGE_BLOCKS; block > start && block > first; block--) {
+		if (last.page->generation[block - 1 - start])
+			return block;
 	}
+	return block > first ? block : 0;
 }
 
-static void visit_cut(const void *node, VISIT visit, void *arg)
+/*
+ * Other threads wait for the lock while a thread goes through the pages of a range, so the thread
+ * gives the lock back between slices. @number: of the next page
+ */
+struct range {
+	uint64_t first, end, number;
+};
+
+#define SLICE_PAGES 256
+
+static struct seen_page *range_next(const struct seen_file *file, struct range *range)
 {
-	if (visit == postorder || visit == leaf)
-		cut_page(arg, *(struct seen_page *const *)node);
+	struct seen_page *page = next_page(file, range->number);
+
+	if (!page || page->number * SEEN_PAGE_BLOCKS >= range->end)
+		return NULL;
+	range->number = page->number + 1;
+	return page;
 }
 
-/* Looks for each page of a short range, and otherwise at all pages. */
-static void cut_pages(const struct cut *cut)
+static bool range_has(const struct range *range, uint64_t block)
 {
-	uint64_t number = cut->first / SEEN_PAGE_BLOCKS;
-	uint64_t last = (cut->end - 1) / SEEN_PAGE_BLOCKS;
+	return block >= range->first && block < range->end;
+}
+
+/* Return: whether pages are left. */
+static bool cut_slice(struct seen_file *file, struct range *range)
+{
 	struct seen_page *page;
 
-	if (last - number >= cut->file->nr_pages) {
-		twalk_r(cut->file->pages, visit_cut, (void *)cut);
-		return;
+	for (unsigned int nr = 0; nr < SLICE_PAGES; nr++) {
+		page = range_next(file, range);
+		if (!page)
+			return false;
+		for (unsigned int i = 0; i < SEEN_PAGE_BLOCKS; i++) {
+			if (page->generation[i] &&
+			    range_has(range, page->number * SEEN_PAGE_BLOCKS + i))
+				page->generation[i] |= SEEN_MAY_BE_HOLE;
+		}
 	}
-	for (; number <= last; number++) {
-		page = find_object(&cut->file->pages, number);
-		if (page)
-			cut_page(cut, page);
-	}
+	return true;
 }
 
 void seen_cut(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end)
 {
-	struct cut cut = { NULL, first, end, false };
+	struct range range = { first, end, first / SEEN_PAGE_BLOCKS };
+	struct seen_file *file;
+	bool goes_on;
 
 	if (first >= end)
 		return;
-	pthread_mutex_lock(&seen->lock);
-	cut.file = find_object(&seen->files, ino);
-	if (cut.file)
-		cut_pages(&cut);
-	seen->changes += cut.file != NULL;
-	pthread_mutex_unlock(&seen->lock);
+	do {
+		pthread_mutex_lock(&seen->lock);
+		file = find_object(&seen->files, ino);
+		goes_on = file && cut_slice(file, &range);
+		seen->changes += file != NULL;
+		pthread_mutex_unlock(&seen->lock);
+	} while (goes_on);
+}
+
+/* Forgets generations up to @generation, which a floor or a hole has. Return: as cut_slice(). */
+static bool forget_slice(struct seen_file *file, struct range *range, uint64_t generation)
+{
+	struct seen_page *page;
+	bool is_used;
+
+	for (unsigned int nr = 0; nr < SLICE_PAGES; nr++) {
+		page = range_next(file, range);
+		if (!page)
+			return false;
+		is_used = false;
+		for (unsigned int i = 0; i < SEEN_PAGE_BLOCKS; i++) {
+			if (range_has(range, page->number * SEEN_PAGE_BLOCKS + i) &&
+			    plain(page->generation[i]) <= generation)
+				page->generation[i] = 0;
+			is_used |= page->generation[i] != 0;
+		}
+		if (is_used)
+			continue;
+		tdelete(page, &file->pages, compare);
+		free(page);
+	}
+	return true;
 }
 
 /* Greater than all generations of the file, and at least @generation. Becomes the latest. */
@@ -255,34 +330,14 @@ static uint64_t next_latest(struct seen_file *file, uint64_t generation)
 	return file->latest;
 }
 
-/* Keeps one number of the file, and forgets those of its blocks. */
-static void put_floor(struct seen_file *file, uint64_t floor)
+/* Keeps one number of the file. @blocks: receives what it knew of its blocks, to be freed. */
+static void put_floor(struct seen_file *file, uint64_t floor, struct seen_file *blocks)
 {
-	tdestroy(file->pages, free);
-	tdestroy(file->holes, free);
+	blocks->pages = file->pages;
+	blocks->holes = file->holes;
 	file->pages = file->holes = NULL;
-	file->nr_pages = 0;
 	file->floor = floor;
 	file->floor_first = 0;
-}
-
-/*
- * Behind an earlier floor only this mount has written slots, and those have pages. So an older
- * floor is enough for the other blocks there, and stays if it begins earlier.
- */
-static void raise_file(struct seen_file *file, uint64_t first, uint64_t generation)
-{
-	const struct cut cut = { file, first, UINT64_MAX, true };
-
-	if (!first) {
-		put_floor(file, next_latest(file, generation) | SEEN_MAY_BE_HOLE);
-		return;
-	}
-	if (!file->floor || first < file->floor_first) {
-		file->floor = next_latest(file, generation) | SEEN_MAY_BE_HOLE;
-		file->floor_first = first;
-	}
-	cut_pages(&cut);
 }
 
 /* Return: false: no memory. */
@@ -371,35 +426,97 @@ void seen_punch(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t
 		tell_lost(ino);
 }
 
+/* The end of the holes without a gap from @block on. */
+static uint64_t holes_end(const struct seen_file *file, uint64_t block)
+{
+	const struct seen_hole *hole;
+	struct seen_hole where;
+
+	do {
+		where = (struct seen_hole){ block, block + 1, 0 };
+		hole = block < UINT64_MAX ? find_hole(file, &where) : NULL;
+		block = hole ? hole->end : block;
+	} while (hole);
+	return block;
+}
+
+/*
+ * Behind an earlier floor only this mount has sealed slots. So an older floor is enough for the
+ * blocks behind those, and stays if it begins earlier. The other blocks become a hole.
+ *
+ * @blocks: as for put_floor(). Return: false: no memory.
+ */
+static bool raise_file(struct seen_file *file, const struct seen_hole *gone,
+		       struct seen_file *blocks)
+{
+	struct seen_hole hole = *gone;
+	uint64_t end = known_end(file, hole.first);
+	const bool is_below = !file->floor || hole.first < file->floor_first;
+
+	hole.end = end > file->sealed_end ? end : file->sealed_end;
+	if (file->sealed_end > hole.first)
+		file->sealed_end = hole.first;
+	if (!hole.first) {
+		put_floor(file, hole.generation | SEEN_MAY_BE_HOLE, blocks);
+	} else if (is_below) {
+		file->floor = hole.generation | SEEN_MAY_BE_HOLE;
+		file->floor_first = hole.first;
+	} else if (hole.first < hole.end) {
+		hole.end = holes_end(file, hole.end);
+		return make_way(file, &hole) && add_hole(file, &hole);
+	}
+	return true;
+}
+
+static void forget(struct seen_blocks *seen, uint64_t ino, const struct seen_hole *gone)
+{
+	struct range range = { gone->first, UINT64_MAX, gone->first / SEEN_PAGE_BLOCKS };
+	struct seen_file *file;
+	bool goes_on;
+
+	do {
+		pthread_mutex_lock(&seen->lock);
+		file = find_object(&seen->files, ino);
+		goes_on = file && forget_slice(file, &range, gone->generation);
+		pthread_mutex_unlock(&seen->lock);
+	} while (goes_on);
+}
+
 void seen_raise(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t generation)
 {
-	struct seen_file *file;
-	bool is_first;
+	struct seen_hole gone = { first, UINT64_MAX, generation };
+	struct seen_file *file, blocks = { 0 };
+	bool done = false, is_first;
 
 	pthread_mutex_lock(&seen->lock);
 	file = find_or_make(&seen->files, ino, sizeof(*file));
 	if (file) {
-		raise_file(file, first, generation);
+		gone.generation = next_latest(file, generation);
+		done = raise_file(file, &gone, &blocks);
 		seen->changes++;
 	}
-	is_first = !file && !seen->has_lost;
-	seen->has_lost |= !file;
+	is_first = !done && !seen->has_lost;
+	seen->has_lost |= !done;
 	pthread_mutex_unlock(&seen->lock);
+	free_blocks(&blocks);
+	if (done && first)
+		forget(seen, ino, &gone);
 	if (is_first)
 		tell_lost(ino);
 }
 
 void seen_end(struct seen_blocks *seen, uint64_t ino, uint64_t generation)
 {
-	struct seen_file *file;
+	struct seen_file *file, blocks = { 0 };
 
 	pthread_mutex_lock(&seen->lock);
 	file = find_object(&seen->files, ino);
 	if (file) {
-		put_floor(file, next_latest(file, generation));
+		put_floor(file, next_latest(file, generation), &blocks);
 		seen->changes++;
 	}
 	pthread_mutex_unlock(&seen->lock);
+	free_blocks(&blocks);
 }
 
 /* @entry: its inode number is that of the file */
@@ -465,11 +582,12 @@ uint64_t seen_walk(struct seen_blocks *seen, void (*fn)(void *arg, const struct 
 	return changes;
 }
 
-/* The last mount may have sealed newer slots. */
+/* The last mount may have sealed newer slots, of any blocks. */
 static void restore_latest(struct seen_file *file, const struct seen_entry *entry)
 {
 	unsigned int nr = entry->page < SEEN_HOLE ? SEEN_PAGE_BLOCKS : 1;
 
+	file->sealed_end = UINT64_MAX;
 	for (unsigned int i = 0; i < nr; i++)
 		bump_latest(file, plain(entry->generation[i]) + 1);
 }
@@ -488,7 +606,7 @@ static bool restore_in_file(struct seen_file *file, const struct seen_entry *ent
 		file->floor_first = entry->generation[1];
 		return true;
 	}
-	page = find_or_make_page(file, entry->page);
+	page = find_or_make(&file->pages, entry->page, sizeof(*page));
 	if (page)
 		memcpy(page->generation, entry->generation, sizeof(page->generation));
 	return page;

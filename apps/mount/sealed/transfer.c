@@ -169,7 +169,7 @@ static void seal_block(struct blocks *b, unsigned int i, const uint8_t *text, si
 	};
 
 	b->floor[i] = trailer.generation;
-	seen_seal(&b->tree->seen, place.object, trailer.generation);
+	seen_seal(&b->tree->seen, place.object, place.block, trailer.generation);
 	memcpy(trailer.writer, b->tree->writer, sizeof(trailer.writer));
 	weir_slot_seal(b->tree->keys, &place, &trailer, text, slot_at(b, i) + SEALED_HEAD);
 	memcpy(slot_at(b, i), &trailer, sizeof(trailer));

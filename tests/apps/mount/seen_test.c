@@ -9,7 +9,7 @@
 #include "tests/support/cmocka_all.h"
 
 static bool has_no_memory;
-static unsigned int lines, walks;
+static unsigned int lines, walks, steps;
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -17,6 +17,8 @@ void __real_twalk_r(const void *root, void (*visit)(const void *node, VISIT whic
 		    void *arg);
 void __wrap_twalk_r(const void *root, void (*visit)(const void *node, VISIT which, void *arg),
 		    void *arg);
+void *__real_tfind(const void *key, void *const *root, int (*compare)(const void *, const void *));
+void *__wrap_tfind(const void *key, void *const *root, int (*compare)(const void *, const void *));
 void __wrap_mount_log(enum weir_log_level level, const char *format, ...);
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -29,6 +31,12 @@ void __wrap_twalk_r(const void *root, void (*visit)(const void *node, VISIT whic
 {
 	walks++;
 	__real_twalk_r(root, visit, arg);
+}
+
+void *__wrap_tfind(const void *key, void *const *root, int (*compare)(const void *, const void *))
+{
+	steps++;
+	return __real_tfind(key, root, compare);
 }
 
 void __wrap_mount_log(enum weir_log_level level, const char *format, ...)
@@ -129,16 +137,16 @@ static void a_hole_replaces_parts_of_earlier_ones(void **state)
 	seen_init(&seen);
 	seen_punch(&seen, 2, 2, 12, 10);
 	expect_holes(&seen, "00111111111100");
-	seen_seal(&seen, 2, 11);
+	seen_seal(&seen, 2, 3, 11);
 	seen_punch(&seen, 2, 5, 7, 20); /* inside */
 	expect_holes(&seen, "00111221111100");
-	seen_seal(&seen, 2, 21);
+	seen_seal(&seen, 2, 3, 21);
 	seen_punch(&seen, 2, 0, 3, 30); /* over the start */
 	expect_holes(&seen, "33311221111100");
-	seen_seal(&seen, 2, 31);
+	seen_seal(&seen, 2, 3, 31);
 	seen_punch(&seen, 2, 6, 14, 40); /* over the end of two */
 	expect_holes(&seen, "33311244444444");
-	seen_seal(&seen, 2, 41);
+	seen_seal(&seen, 2, 3, 41);
 	seen_punch(&seen, 2, 3, 8, 50); /* over all of one */
 	expect_holes(&seen, "33355555444444");
 	seen_raise(&seen, 2, 4, 60);
@@ -167,10 +175,15 @@ static void older_slots_do_not_come_back_below_a_floor(void **state)
 	assert_int_equal(seen_find(&seen, 2, 7), 30);
 	seen_raise(&seen, 2, 7, 40); /* behind the floor: only a block with a slot matters */
 	assert_true(seen_find(&seen, 2, 6) == (20 | SEEN_MAY_BE_HOLE));
-	assert_true(seen_find(&seen, 2, 7) == (31 | SEEN_MAY_BE_HOLE));
+	assert_true(seen_find(&seen, 2, 7) == (40 | SEEN_MAY_BE_HOLE));
+	assert_true(seen_find(&seen, 2, 8) == (20 | SEEN_MAY_BE_HOLE));
+	seen_seal(&seen, 2, 12, 45); /* The write fails, but the slot may have arrived. */
+	seen_raise(&seen, 2, 9, 50);
+	assert_true(seen_find(&seen, 2, 12) == (50 | SEEN_MAY_BE_HOLE));
+	assert_true(seen_find(&seen, 2, 13) == (20 | SEEN_MAY_BE_HOLE));
 	seen_raise(&seen, 2, 0, 25); /* a clock that goes back */
 	for (uint64_t block = 0; block < 20; block++)
-		assert_true(seen_find(&seen, 2, block) == (32 | SEEN_MAY_BE_HOLE));
+		assert_true(seen_find(&seen, 2, block) == (51 | SEEN_MAY_BE_HOLE));
 	assert_int_equal(seen_find(&seen, 3, 0), 0);
 	seen_fini(&seen);
 }
@@ -244,7 +257,7 @@ static void a_slot_sealed_after_a_hole_stays_valid(void **state)
 	(void)state;
 	seen_init(&seen);
 	seen_punch(&seen, 2, 4, 6, 10);
-	seen_seal(&seen, 2, 15); /* of block 5. The write fails, but the slot may have arrived. */
+	seen_seal(&seen, 2, 5, 15); /* The write fails, but the slot may have arrived. */
 	seen_punch(&seen, 2, 6, 8, 20);
 	expect_holes(&seen, "0000112200");
 	seen_fini(&seen);
@@ -258,7 +271,7 @@ static void a_restored_hole_has_no_new_neighbour(void **state)
 	seen_init(&seen);
 	seen_init(&next);
 	seen_punch(&seen, 2, 4, 6, 10);
-	seen_seal(&seen, 2, 15); /* the state does not keep it */
+	seen_seal(&seen, 2, 5, 15); /* the state does not keep it */
 	seen_walk(&seen, restore_entry, &next);
 	seen_punch(&next, 2, 6, 8, 20);
 	expect_holes(&next, "0000112200");
@@ -294,6 +307,44 @@ static void no_hole_looks_at_all_earlier_ones(void **state)
 	seen_fini(&seen);
 }
 
+/* Blocks from @first on are cut off. Return: pages that were looked for. */
+static unsigned int truncate_steps(struct seen_blocks *seen, uint64_t first)
+{
+	unsigned int before = steps;
+
+	seen_cut(seen, 2, first, UINT64_MAX);
+	seen_raise(seen, 2, first, 0);
+	return steps - before;
+}
+
+/* A truncation of a file looks at the pages that it ends, and no later truncation does. */
+static void no_truncation_looks_at_all_pages(void **state)
+{
+	enum { PAGES = 4096, FEW = 24 };
+	const uint64_t end = PAGES * SEEN_PAGE_BLOCKS;
+	struct seen_blocks seen;
+	unsigned int before;
+
+	(void)state;
+	seen_init(&seen);
+	seen_raise(&seen, 2, 0, 1);
+	for (uint64_t block = 0; block < end; block++)
+		seen_note(&seen, 2, block, 10);
+	before = walks;
+	for (uint64_t i = 0; i < 2 * SEEN_PAGE_BLOCKS; i++) {
+		assert_in_range(truncate_steps(&seen, end + 100 + i % 2), 1, FEW);
+		assert_in_range(truncate_steps(&seen, end - i), 1, FEW);
+	}
+	assert_int_equal(entries_of(&seen), 2 + PAGES - 1);
+	before = walks - before;
+	assert_in_range(truncate_steps(&seen, 1), PAGES, 4 * PAGES + FEW);
+	for (uint64_t i = 0; i < 2 * SEEN_PAGE_BLOCKS; i++)
+		assert_in_range(truncate_steps(&seen, 1 + i), 1, FEW);
+	assert_int_equal(entries_of(&seen), 3);
+	assert_int_equal(before, 3); /* by entries_of(), and by no truncation */
+	seen_fini(&seen);
+}
+
 enum { MODEL_BLOCKS = 40 };
 
 /* By block: the newest slot that the donor may show, or 0; and the newest that it may not. */
@@ -322,6 +373,12 @@ static void step_model(struct model *m, struct seen_blocks *seen)
 	uint64_t first = pick(m, MODEL_BLOCKS), end = first + 1 + pick(m, 5), floor;
 
 	end = end < MODEL_BLOCKS ? end : MODEL_BLOCKS;
+	if (!pick(m, 8)) {
+		seen_cut(seen, 2, first, UINT64_MAX);
+		seen_raise(seen, 2, first, ++m->clock);
+		model_hole(m, first, MODEL_BLOCKS);
+		return;
+	}
 	if (pick(m, 3)) {
 		seen_cut(seen, 2, first, end);
 		seen_punch(seen, 2, first, end, ++m->clock);
@@ -332,7 +389,7 @@ static void step_model(struct model *m, struct seen_blocks *seen)
 	if (m->clock < floor)
 		m->clock = floor;
 	m->valid[first] = ++m->clock;
-	seen_seal(seen, 2, m->clock);
+	seen_seal(seen, 2, first, m->clock);
 	if (pick(m, 2)) /* otherwise the write fails, and the slot arrives */
 		seen_note(seen, 2, first, m->clock);
 }
@@ -450,6 +507,7 @@ int main(void)
 		cmocka_unit_test(a_slot_sealed_after_a_hole_stays_valid),
 		cmocka_unit_test(a_restored_hole_has_no_new_neighbour),
 		cmocka_unit_test(no_hole_looks_at_all_earlier_ones),
+		cmocka_unit_test(no_truncation_looks_at_all_pages),
 		cmocka_unit_test(holes_refuse_what_a_model_refuses),
 		cmocka_unit_test(the_stored_size_tells_the_size),
 	};
