@@ -3,6 +3,8 @@
 /* Inodes of a mount whose donor errs, is late, or cannot be reached for a while. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,12 +32,17 @@ static unsigned int calls_before; /* calls when the kernel had its reply */
 static bool is_warned; /* FS_SHARE arrives while a thread leaves a size to the main thread */
 static uint64_t armed_ns; /* the last timer */
 static bool is_overtaken; /* others change things between a reply and its use */
+static bool is_sending; /* a thread sends what it has taken, beside the main thread, ... */
+static bool keeps_lock; /* ... and keeps share.sending ... */
+static sem_t has_taken, may_send; /* ... between these */
 
 int __wrap_weir_call_async(struct weir_session *session, const void *message, size_t length,
 			   uint64_t timeout_ns, weir_reply_fn *fn, void *arg);
 int __wrap_weir_call_while(struct weir_session *session, const void *message, size_t length,
 			   void *reply, size_t room, size_t *reply_length,
 			   bool (*goes_on)(void *arg), void *arg);
+int __real_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
 void __wrap_change_log_arm(struct mount *mount);
 int __real_timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old);
@@ -59,6 +66,29 @@ static size_t answer(const void *message, size_t length, void *reply)
 	return sizeof(head) + sizeof(attr);
 }
 
+/* The commit is sent once the main thread waits for it, or has answered too early. */
+static void meet(const void *message)
+{
+	const struct wire_fs_head *head = message;
+
+	if (head->op != FS_COMMIT) {
+		sem_post(&may_send);
+		return;
+	}
+	keeps_lock = pthread_rwlock_trywrlock(&m.share.sending) == EBUSY;
+	if (!keeps_lock)
+		pthread_rwlock_unlock(&m.share.sending);
+	sem_post(&has_taken);
+	sem_wait(&may_send);
+}
+
+int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock)
+{
+	if (is_sending && lock == &m.share.sending)
+		sem_post(&may_send);
+	return __real_pthread_rwlock_wrlock(lock);
+}
+
 int __wrap_weir_call_async(struct weir_session *session, const void *message, size_t length,
 			   uint64_t timeout_ns, weir_reply_fn *fn, void *arg)
 {
@@ -70,6 +100,8 @@ int __wrap_weir_call_async(struct weir_session *session, const void *message, si
 		atomic_store(&m.share.shared, true);
 	if (refusal)
 		return refusal;
+	if (is_sending)
+		meet(message);
 	length = answer(message, length, reply);
 	fn(arg, outcome, reply, outcome ? 0 : length);
 	return 0;
@@ -148,7 +180,7 @@ static int setup(void **state)
 	atomic_store(&m.share.alone_ns, UINT64_MAX);
 	refusal = outcome = status = 0;
 	calls = 0;
-	is_overtaken = is_warned = false;
+	is_overtaken = is_warned = is_sending = false;
 	assert_int_equal(names_init(&m.names), 0);
 	assert_int_equal(deferred_queue_init(&m.deferred), 0);
 	return inodes_init(&m.inodes);
@@ -429,6 +461,36 @@ static void an_answer_that_cannot_be_sent_is_repeated_after_a_pause(void **state
 	sharing_fini(&m.share);
 }
 
+static void *commit_ahead(void *inode)
+{
+	inode_commit_ahead(inode);
+	return NULL;
+}
+
+/* Otherwise another client would see a size of before. */
+static void an_answer_comes_after_the_changes_that_a_thread_is_sending(void **state)
+{
+	struct inode *inode = open_file(100);
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(sharing_init(&m.share), 0);
+	sem_init(&has_taken, 0, 0);
+	sem_init(&may_send, 0, 0);
+	sharing_warned(&m);
+	is_sending = true;
+	assert_int_equal(pthread_create(&thread, NULL, commit_ahead, inode), 0);
+	sem_wait(&has_taken);
+	answer_once_due();
+	pthread_join(thread, NULL);
+	assert_true(keeps_lock);
+	check_sent(2, FS_SHARED, 0); /* the last */
+	close_for_good(inode);
+	sem_destroy(&may_send);
+	sem_destroy(&has_taken);
+	sharing_fini(&m.share);
+}
+
 static void nothing_is_owed_to_a_donor_that_is_gone(void **state)
 {
 	(void)state;
@@ -459,6 +521,7 @@ int main(void)
 		TEST(a_close_waits_if_another_client_comes_meanwhile),
 		TEST(a_flush_waits_if_another_client_comes_meanwhile),
 		TEST(an_answer_that_cannot_be_sent_is_repeated_after_a_pause),
+		TEST(an_answer_comes_after_the_changes_that_a_thread_is_sending),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
