@@ -175,18 +175,21 @@ void seen_note(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t 
 		tell_lost(ino);
 }
 
-void seen_seal(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t generation)
+uint64_t seen_seal(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t generation)
 {
 	struct seen_file *file;
+	uint64_t known = 0;
 
 	pthread_mutex_lock(&seen->lock);
 	file = find_object(&seen->files, ino);
 	if (file) {
+		known = plain(find_in_file(file, block));
 		bump_latest(file, generation);
 		if (file->sealed_end <= block)
 			file->sealed_end = block + 1;
 	}
 	pthread_mutex_unlock(&seen->lock);
+	return known;
 }
 
 /* What tfind() has met on its way to no page: the first page from @number on. */

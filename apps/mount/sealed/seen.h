@@ -50,8 +50,11 @@ uint64_t seen_find(struct seen_blocks *seen, uint64_t ino, uint64_t block);
  * once.
  */
 void seen_note(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t generation);
-/* This client seals a slot. The donor may receive the slot even if the write fails. */
-void seen_seal(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t generation);
+/*
+ * This client seals a slot. The donor may receive the slot even if the write fails. Return: the
+ * block's generation so far; if that is not less, the slot is not valid, and needs another.
+ */
+uint64_t seen_seal(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint64_t generation);
 /* This client asks for a hole: any block from @first up to before @end may become one. */
 void seen_cut(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t end);
 /* The donor has made it. @generation: a new one. Old slots, read before or not, are not valid. */

@@ -160,16 +160,18 @@ static int open_block(struct blocks *b, unsigned int i, uint8_t *text)
 static void seal_block(struct blocks *b, unsigned int i, const uint8_t *text, size_t length)
 {
 	const struct weir_slot_place place = { b->inode->ino, b->first + i };
-	uint64_t floor = seen_find(&b->tree->seen, place.object, place.block) & ~SEEN_MAY_BE_HOLE;
 	struct weir_slot_trailer trailer = {
 		.counter = atomic_fetch_add(&b->tree->counter, 1),
-		.generation = weir_slot_generation(&b->tree->latest, floor),
 		.cipher = b->tree->cipher,
 		.length = (uint32_t)length,
 	};
+	uint64_t floor = 0;
 
+	do {
+		trailer.generation = weir_slot_generation(&b->tree->latest, floor);
+		floor = seen_seal(&b->tree->seen, place.object, place.block, trailer.generation);
+	} while (trailer.generation <= floor);
 	b->floor[i] = trailer.generation;
-	seen_seal(&b->tree->seen, place.object, place.block, trailer.generation);
 	memcpy(trailer.writer, b->tree->writer, sizeof(trailer.writer));
 	weir_slot_seal(b->tree->keys, &place, &trailer, text, slot_at(b, i) + SEALED_HEAD);
 	memcpy(slot_at(b, i), &trailer, sizeof(trailer));

@@ -385,11 +385,12 @@ static void step_model(struct model *m, struct seen_blocks *seen)
 		model_hole(m, first, end);
 		return;
 	}
-	floor = seen_find(seen, 2, first) & ~SEEN_MAY_BE_HOLE;
-	if (m->clock < floor)
-		m->clock = floor;
-	m->valid[first] = ++m->clock;
-	seen_seal(seen, 2, first, m->clock);
+	floor = seen_seal(seen, 2, first, ++m->clock);
+	if (m->clock <= floor) {
+		m->clock = floor + 1;
+		assert_true(seen_seal(seen, 2, first, m->clock) < m->clock);
+	}
+	m->valid[first] = m->clock;
 	if (pick(m, 2)) /* otherwise the write fails, and the slot arrives */
 		seen_note(seen, 2, first, m->clock);
 }
