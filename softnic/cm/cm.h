@@ -24,6 +24,7 @@
 #include "addr.h"
 #include "msg.h"
 #include "softnic/loop/loop.h"
+#include "softnic/verbs/listing.h"
 #include "softnic/verbs/verbs.h"
 #pragma GCC visibility push(default)
 #include <rdma/rdma_verbs.h>
@@ -100,6 +101,7 @@ struct cm_group {
  * @groups: multicast groups
  * @device_link: in the list of ids bound to the device; tqe_prev is NULL if unbound
  * @link: in the list of all ids
+ * @listing: in the list for rdma(8)
  * @events_out: events fetched and not yet acknowledged
  * @remote_qpn: from REQ or REP
  * @responder_resources: reads our QP serves; the user's value, then the negotiated value
@@ -144,6 +146,7 @@ struct cm_id {
 	struct cm_group_list groups;
 	TAILQ_ENTRY(cm_id) device_link;
 	TAILQ_ENTRY(cm_id) link;
+	struct listing_place listing;
 
 	uint32_t remote_qpn;
 	uint8_t responder_resources;
@@ -316,6 +319,16 @@ void cm_id_src(const struct cm_id *id, union cm_addr *addr);
 void cm_id_dst(const struct cm_id *id, union cm_addr *addr);
 void cm_id_set_src(struct cm_id *id, const union cm_addr *addr);
 void cm_id_set_dst(struct cm_id *id, const union cm_addr *addr);
+
+/* listing.c. Context: cm_lock held. */
+
+/* List an id that now uses the device. cm_device_unbind() ends it. */
+void cm_listing_begin(struct cm_id *id);
+
+/* What the list shows of an id has changed: its QP. */
+void cm_listing_update(struct cm_id *id);
+
+void cm_id_set_state(struct cm_id *id, enum cm_state state);
 
 /* resolve.c */
 

@@ -33,7 +33,7 @@ int cm_conn_send(struct cm_id *id, const struct cm_msg *msg)
 
 void cm_conn_shutdown(struct cm_id *id)
 {
-	id->state = CM_CLOSED;
+	cm_id_set_state(id, CM_CLOSED);
 	if (id->is_far)
 		cm_far_end(id);
 	else
@@ -56,7 +56,7 @@ void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, u
 
 void cm_conn_established(struct cm_id *id)
 {
-	id->state = CM_ESTABLISHED;
+	cm_id_set_state(id, CM_ESTABLISHED);
 	cm_event_push(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
 }
 
@@ -138,7 +138,7 @@ void cm_conn_request(struct cm_id *id, const struct cm_msg *msg)
 	cm_device_route(id, device);
 	if (msg->mtu && msg->mtu < id->path.mtu)
 		id->path.mtu = msg->mtu;
-	id->state = CM_REQ_RCVD;
+	cm_id_set_state(id, CM_REQ_RCVD);
 	id->listener->nr_requests++;
 	cm_event_push(id->listener, id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, msg);
 }
@@ -161,7 +161,7 @@ static void rep_received(struct cm_id *id, const struct cm_msg *msg)
 	id->initiator_depth = cm_min(id->initiator_depth, msg->responder_resources);
 	id->rnr_retry_count = msg->rnr_retry_count;
 	id->remote_ece = (struct ibv_ece){ msg->ece_vendor, msg->ece_options, 0 };
-	id->state = CM_REP_RCVD;
+	cm_id_set_state(id, CM_REP_RCVD);
 	cm_event_push(id, id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, msg);
 }
 

@@ -85,7 +85,7 @@ static void fail_connect(struct cm_id *id, int rc)
 {
 	const struct cm_msg refusal = { .type = CM_MSG_REJ };
 
-	id->state = CM_CLOSED;
+	cm_id_set_state(id, CM_CLOSED);
 	if (rc == -ECONNREFUSED && cm_id_is_datagram(id))
 		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, CM_SIDR_UNSUPPORTED, NULL);
 	else if (rc == -ECONNREFUSED)
@@ -159,7 +159,7 @@ static int send_request(struct cm_id *id, const struct cm_msg *msg)
 		cm_id_dst(id, &id->request.dst);
 		id->retry_count = msg->retry_count;
 		id->called_ns = softnic_loop_now_ns();
-		id->state = CM_REQ_SENT;
+		cm_id_set_state(id, CM_REQ_SENT);
 		try_connect(id);
 		rc = 0;
 	}
@@ -200,7 +200,7 @@ static int send_reply(struct cm_id *id, const struct cm_msg *msg)
 	if (!rc)
 		rc = cm_conn_send(id, msg);
 	if (!rc) {
-		id->state = CM_REP_SENT;
+		cm_id_set_state(id, CM_REP_SENT);
 		if (!id->is_far)
 			cm_conn_await(id);
 	}
@@ -291,7 +291,7 @@ int cm_connect_finish(struct cm_id *id)
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_REP_RCVD) {
-		id->state = CM_ESTABLISHED;
+		cm_id_set_state(id, CM_ESTABLISHED);
 		cm_conn_send(id, &msg);
 	} else if (id->state != CM_CLOSED) {
 		rc = -EINVAL;

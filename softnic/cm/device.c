@@ -95,6 +95,7 @@ void cm_device_bind(struct cm_id *id, const struct cm_device *d)
 	id->id.port_num = SOFTNIC_PORT;
 	if (!id->id.pd)
 		id->id.pd = d->pd;
+	cm_listing_begin(id);
 }
 
 void cm_device_unbind(struct cm_id *id)
@@ -103,6 +104,7 @@ void cm_device_unbind(struct cm_id *id)
 	if (id->device_link.tqe_prev)
 		TAILQ_REMOVE(&ids, id, device_link);
 	id->device_link.tqe_prev = NULL;
+	listing_end(&id->listing);
 	pthread_mutex_unlock(&cm_lock);
 }
 
@@ -129,7 +131,7 @@ static void device_event(enum ibv_event_type type)
 	TAILQ_FOREACH(id, &ids, device_link) {
 		if (has_connection(id))
 			cm_conn_shutdown(id);
-		id->state = CM_CLOSED;
+		cm_id_set_state(id, CM_CLOSED);
 		/* The user does not know a request that is not yet fetched. */
 		if (!id->listener)
 			cm_event_push(id, id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL);

@@ -180,7 +180,7 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 		cm_conn_reject(id, CM_REASON_CONSUMER_DEFINED, NULL, 0);
 	else if (id->is_far)
 		cm_far_end(id);
-	id->state = CM_CLOSED;
+	cm_id_set_state(id, CM_CLOSED);
 	pthread_mutex_unlock(&cm_lock);
 
 	/* First stop the sources of events, then drop the events. */
@@ -208,7 +208,7 @@ int cm_id_bind(struct cm_id *id, union cm_addr *addr,
 	if (rc)
 		return rc;
 	cm_id_set_src(id, addr);
-	id->state = CM_BOUND;
+	cm_id_set_state(id, CM_BOUND);
 	return 0;
 }
 

@@ -30,7 +30,7 @@ struct cm_id *cm_listen_add_child(struct cm_id *listener, int fd)
 		      &child))
 		return NULL;
 	child->fd = fd;
-	child->state = CM_REQ_WAIT;
+	cm_id_set_state(child, CM_REQ_WAIT);
 	child->ack_timeout = listener->ack_timeout;
 	child->listener = listener;
 	TAILQ_INSERT_TAIL(&listener->children, child, child_link);
@@ -190,6 +190,12 @@ static int bind_wildcard(struct rdma_cm_id *id)
 	return rdma_bind_addr(id, (struct sockaddr *)&any);
 }
 
+static void begin_listening(struct cm_id *id)
+{
+	cm_id_set_state(id, CM_LISTENING);
+	cm_listing_begin(id);
+}
+
 static int start_listening(struct cm_id *id, int backlog)
 {
 	int rc = 0;
@@ -205,7 +211,7 @@ static int start_listening(struct cm_id *id, int backlog)
 	    (id->fd_ipv4 >= 0 && listen(id->fd_ipv4, SOMAXCONN) < 0))
 		rc = -errno;
 	else
-		id->state = CM_LISTENING;
+		begin_listening(id);
 	id->backlog = backlog > 0 && backlog < CM_BACKLOG_MAX ? backlog : CM_BACKLOG_MAX;
 unlock:
 	pthread_mutex_unlock(&cm_lock);

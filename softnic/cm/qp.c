@@ -206,6 +206,14 @@ static void share_cq(struct ibv_qp_init_attr_ex *attr)
 		attr->send_cq = attr->recv_cq;
 }
 
+static void set_qp(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	pthread_mutex_lock(&cm_lock);
+	id->qp = qp;
+	cm_listing_update(cm_id(id));
+	pthread_mutex_unlock(&cm_lock);
+}
+
 static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp;
@@ -225,8 +233,8 @@ static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 		ibv_destroy_qp(qp);
 		return rc;
 	}
-	id->qp = qp;
 	id->pd = qp->pd;
+	set_qp(id, qp);
 	return 0;
 }
 
@@ -280,7 +288,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	if (id->qp)
 		ibv_destroy_qp(id->qp);
-	id->qp = NULL;
+	set_qp(id, NULL);
 	destroy_cqs(id);
 }
 

@@ -70,7 +70,7 @@ static int resolve_addr(struct cm_id *id, const struct sockaddr *sa, union cm_ad
 		return rc;
 	cm_id_set_src(id, &src);
 	cm_id_set_dst(id, dst);
-	id->state = CM_ADDR_RESOLVED;
+	cm_id_set_state(id, CM_ADDR_RESOLVED);
 	if (is_far)
 		cm_far_begin(id);
 	return 0;
@@ -129,7 +129,7 @@ int cm_resolve_route(struct cm_id *id)
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_ADDR_RESOLVED) {
 		id->path.traffic_class = id->tos; /* fixed from here on, as in the kernel */
-		id->state = CM_ROUTE_RESOLVED;
+		cm_id_set_state(id, CM_ROUTE_RESOLVED);
 		cm_event_push(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
 	} else {
 		rc = -EINVAL;

@@ -92,7 +92,7 @@ static void init_fields(struct cq *cq, struct ibv_context *context,
 	cq->take = cq_take;
 	cq->domain = domain_of(init);
 	if (cq->domain)
-		add_ordered(&cq->domain->users, 1);
+		pd_use(cq->domain);
 	cq->events = (struct async_subject){
 		.element = &cq->ibv,
 		.mutex = &cq->ibv.mutex,
@@ -159,6 +159,11 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 	strict_wrap_cq(cq);
 	if (init->channel)
 		comp_channel_add(to_comp_channel(init->channel), cq);
+	listing_begin(&cq->listing, &(struct shared_object){
+					    .kind = SHARED_CQ,
+					    .device = device_index(context->device),
+					    .cqe = cq->ibv.cqe,
+				    });
 	return &cq->ex;
 }
 
@@ -193,6 +198,8 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		if (cq->capacity != INT32_MAX)
 			cq->capacity = ibv->cqe;
 		doorbell_resize(cq);
+		if (listing_entry(&cq->listing))
+			store_relaxed(&listing_entry(&cq->listing)->cqe, ibv->cqe);
 	}
 	pthread_mutex_unlock(&cq->lock);
 	return rc;
@@ -223,9 +230,10 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 		;
 	pthread_mutex_unlock(&ibv->mutex);
 	doorbell_fini(cq);
+	listing_end(&cq->listing);
 	give_index(ibv->handle);
 	if (cq->domain)
-		add_ordered(&cq->domain->users, -1);
+		pd_release(cq->domain);
 	pthread_mutex_destroy(&cq->lock);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
@@ -237,6 +245,7 @@ void cq_add(struct cq *cq, struct cq_source *source, uint32_t qpn)
 {
 	pthread_mutex_lock(&cq->lock);
 	ready_list_add(&cq->ready_list, source, qpn);
+	listing_add_users(&cq->listing, 1);
 	pthread_mutex_unlock(&cq->lock);
 }
 
@@ -244,6 +253,7 @@ void cq_del(struct cq *cq, struct cq_source *source)
 {
 	pthread_mutex_lock(&cq->lock);
 	ready_list_del(&cq->ready_list, source);
+	listing_add_users(&cq->listing, -1);
 	pthread_mutex_unlock(&cq->lock);
 }
 

@@ -19,6 +19,7 @@
 #include "doorbell.h"
 #include "softnic/loop/loop.h"
 #include "softnic/shm/shared.h"
+#include "softnic/verbs/listing.h"
 #include "ready_list.h"
 
 /* The wc_flags of an extended CQ, and those that need a time stamp. */
@@ -53,6 +54,7 @@ struct cq {
 	struct ibv_wc wc; /* between ibv_start_poll() and ibv_end_poll(); lock */
 	bool has_overrun; /* lock */
 	struct softnic_timer overrun; /* counts when the CQ may have overrun */
+	struct listing_place listing;
 	struct async_subject events;
 	uint32_t events_delivered; /* ibv.mutex */
 	struct cq *next_in_channel; /* channel->lock, also for the next two */

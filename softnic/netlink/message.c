@@ -15,7 +15,7 @@ void nldev_begin(struct nldev_message *m, const struct nlmsghdr *request)
 	};
 }
 
-static struct nlattr *put(struct nldev_message *m, uint16_t type, const void *value, size_t size)
+static struct nlattr *add(struct nldev_message *m, uint16_t type, const void *value, size_t size)
 {
 	struct nlmsghdr *h = nldev_header(m);
 	struct nlattr *a = (struct nlattr *)(m->bytes + h->nlmsg_len);
@@ -29,29 +29,34 @@ static struct nlattr *put(struct nldev_message *m, uint16_t type, const void *va
 	return a;
 }
 
+void nldev_put(struct nldev_message *m, uint16_t type, const void *value, size_t size)
+{
+	add(m, type, value, size);
+}
+
 void nldev_put_u8(struct nldev_message *m, uint16_t type, uint8_t value)
 {
-	put(m, type, &value, sizeof(value));
+	add(m, type, &value, sizeof(value));
 }
 
 void nldev_put_u32(struct nldev_message *m, uint16_t type, uint32_t value)
 {
-	put(m, type, &value, sizeof(value));
+	add(m, type, &value, sizeof(value));
 }
 
 void nldev_put_u64(struct nldev_message *m, uint16_t type, uint64_t value)
 {
-	put(m, type, &value, sizeof(value));
+	add(m, type, &value, sizeof(value));
 }
 
 void nldev_put_text(struct nldev_message *m, uint16_t type, const char *text)
 {
-	put(m, type, text, strlen(text) + 1);
+	add(m, type, text, strlen(text) + 1);
 }
 
 struct nlattr *nldev_open_nest(struct nldev_message *m, uint16_t type)
 {
-	return put(m, type | NLA_F_NESTED, NULL, 0);
+	return add(m, type | NLA_F_NESTED, NULL, 0);
 }
 
 void nldev_close_nest(struct nldev_message *m, struct nlattr *nest)

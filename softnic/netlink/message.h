@@ -23,6 +23,7 @@ static inline struct nlmsghdr *nldev_header(struct nldev_message *m)
 /** nldev_begin() - begin an answer to @request */
 void nldev_begin(struct nldev_message *m, const struct nlmsghdr *request);
 
+void nldev_put(struct nldev_message *m, uint16_t type, const void *value, size_t size);
 void nldev_put_u8(struct nldev_message *m, uint16_t type, uint8_t value);
 void nldev_put_u32(struct nldev_message *m, uint16_t type, uint32_t value);
 void nldev_put_u64(struct nldev_message *m, uint16_t type, uint64_t value);

@@ -83,22 +83,24 @@ static void put_sum(struct nldev_message *m, const char *name, uint64_t value)
 		  name, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR, value);
 }
 
-/* The objects that `weir stat` counts, and a context for each process. */
 static int fill_sums(struct nldev_message *m, uint32_t device, uint32_t port)
 {
-	struct softnic_counters sum;
+	struct object_sums sums;
 	struct nlattr *nest;
-	uint32_t processes;
-	int rc = counters_sum(&sum, &processes);
+	int rc = objects_sum(device, &sums);
 
 	(void)port;
 	if (rc)
 		return rc;
 	nldev_put_device(m, device);
 	nest = nldev_open_nest(m, RDMA_NLDEV_ATTR_RES_SUMMARY);
-	put_sum(m, "qp", sum.qps);
-	put_sum(m, "mr", sum.mrs);
-	put_sum(m, "ctx", processes);
+	put_sum(m, "pd", sums.pd);
+	put_sum(m, "cq", sums.cq);
+	put_sum(m, "qp", sums.qp);
+	put_sum(m, "cm_id", sums.cm_id);
+	put_sum(m, "mr", sums.mr);
+	put_sum(m, "ctx", sums.ctx);
+	put_sum(m, "srq", sums.srq);
 	nldev_close_nest(m, nest);
 	return 0;
 }
@@ -107,8 +109,7 @@ static int fill_counters(struct nldev_message *m, uint32_t device, uint32_t port
 {
 	struct softnic_counters sum;
 	struct nlattr *nest;
-	uint32_t processes;
-	int rc = counters_sum(&sum, &processes);
+	int rc = counters_sum(&sum);
 
 	if (rc)
 		return rc;

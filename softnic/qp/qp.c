@@ -179,6 +179,7 @@ void qp_list(const struct qp *qp)
 	store_relaxed(&e->dest, qp->attr.dest_qp_num);
 	store_relaxed(&e->rq_psn, qp->attr.rq_psn);
 	store_relaxed(&e->sq_psn, qp->attr.sq_psn);
+	store_relaxed(&e->srq, qp->ibv.srq ? to_srq(qp->ibv.srq)->listing.index : 0);
 	store_release(&e->is_used, 1);
 }
 
@@ -255,7 +256,7 @@ struct ibv_qp *qp_create_in(struct ibv_pd *pd, struct ibv_qp_init_attr *init, st
 		errno = -rc;
 		return NULL;
 	}
-	add_ordered(&to_pd(pd)->users, 1);
+	pd_use(to_pd(pd));
 	if (init->srq)
 		add_ordered(&to_srq(init->srq)->users, 1);
 	if (xrcd)
@@ -334,7 +335,7 @@ static int destroy_qp(struct ibv_qp *ibv)
 	recv_forget(qp);
 	async_forget(ibv->context, &qp->events);
 	qp_segment_destroy(&qp->segment);
-	add_ordered(&to_pd(ibv->pd)->users, -1);
+	pd_release(to_pd(ibv->pd));
 	if (ibv->srq)
 		add_ordered(&to_srq(ibv->srq)->users, -1);
 	if (qp->xrcd)

@@ -85,7 +85,7 @@ struct ibv_mr *null_mr_alloc(struct ibv_pd *pd)
 	*mr = (struct ibv_mr){ pd->context, pd, NULL, SIZE_MAX, key >> 16, key, 0 };
 	shared.addr = (uintptr_t)load_acquire(&range);
 	mr_publish(key, &shared);
-	add_ordered(&to_pd(pd)->users, 1);
+	pd_use(to_pd(pd));
 	count(mrs, 1);
 	return mr;
 }

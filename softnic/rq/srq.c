@@ -87,7 +87,13 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 		.cond = &srq->ibv.cond,
 		.completed = &srq->ibv.events_completed,
 	};
-	add_ordered(&to_pd(pd)->users, 1);
+	pd_use(to_pd(pd));
+	listing_begin(&srq->listing, &(struct shared_object){
+					     .kind = SHARED_SRQ,
+					     .device = device_index(pd->context->device),
+					     .pd = pd->handle,
+					     .type = IBV_SRQT_BASIC,
+				     });
 	return &srq->ibv;
 
 fail:
@@ -108,7 +114,8 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	if (srq->end)
 		ibv_destroy_qp(&srq->end->ibv);
 	async_forget(ibv->context, &srq->events);
-	add_ordered(&to_pd(ibv->pd)->users, -1);
+	listing_end(&srq->listing);
+	pd_release(to_pd(ibv->pd));
 	destroy_part(&srq->ring);
 	destroy_part(&srq->buffers);
 	recv_queue_fini(&srq->rq);

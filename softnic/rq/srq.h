@@ -6,6 +6,7 @@
 #define WEIR_SOFTNIC_RQ_SRQ_H
 
 #include "softnic/verbs/async.h"
+#include "softnic/verbs/listing.h"
 #include "recv_queue.h"
 
 struct qp;
@@ -15,6 +16,7 @@ struct srq {
 	struct recv_queue rq;
 	uint32_t limit; /* rq.lock; 0: not armed */
 	uint32_t users; /* queue pairs */
+	struct listing_place listing;
 	struct srq_part {
 		int fd;
 		void *map;

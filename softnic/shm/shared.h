@@ -18,6 +18,7 @@
 #define WEIR_SOFTNIC_SHM_SHARED_H
 
 #include <linux/futex.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +33,7 @@ enum {
 	SHARED_VERSION = 16,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
+	SHARED_OBJECTS = 1 << 15,
 	SHARED_QPS = 1 << SOFTNIC_QP_INDEX_BITS,
 	SHARED_SGES_MAX = 32,
 	SHARED_WRS_MAX = 1 << 15,
@@ -79,9 +81,30 @@ struct shared_qp_entry {
 	uint32_t type, state; /* enum ibv_qp_type, enum ibv_qp_state */
 	uint32_t pd, dest;
 	uint32_t rq_psn, sq_psn;
-	uint32_t reserved[6];
+	uint32_t srq; /* index of its entry; 0: none */
+	uint32_t reserved[5];
 };
 _Static_assert(sizeof(struct shared_qp_entry) == 64, "one cache line");
+
+enum { SHARED_NO_OBJECT, SHARED_PD, SHARED_CQ, SHARED_SRQ, SHARED_CM_ID };
+
+/* Another object, for lists of objects only. The owner stores @kind last and clears @kind first. */
+struct shared_object {
+	uint32_t kind;
+	uint32_t device;
+	uint32_t pd; /* handle */
+	uint32_t users; /* of a PD or CQ: objects that need it */
+	uint32_t cqe; /* of a CQ */
+	uint32_t type; /* of an SRQ: enum ibv_srq_type; of an id: enum ibv_qp_type */
+	uint32_t cq; /* of an XRC SRQ: index of the CQ's entry */
+	/* Of an id. */
+	uint32_t qpn; /* 0: none */
+	uint32_t port, port_space;
+	uint32_t state; /* the number that the kernel has for it, enum rdma_cm_state */
+	uint32_t reserved[7];
+	struct sockaddr_in6 src, dst; /* or a struct sockaddr_in */
+};
+_Static_assert(sizeof(struct shared_object) == 128, "two cache lines");
 
 /*
  * A robust mutex that the engine thread locks and never unlocks. When the thread ends, the
@@ -108,6 +131,7 @@ struct shared_pub {
 	struct shared_mr mrs[SHARED_MRS]; /* [0] stays unused: key 0 is invalid */
 	/* Only for lists of objects. Segments of earlier programs end before. */
 	struct shared_qp_entry qps[SHARED_QPS]; /* by index */
+	struct shared_object objects[SHARED_OBJECTS]; /* [0] stays unused */
 };
 
 #define SHARED_PUB_BYTES_MIN offsetof(struct shared_pub, qps)

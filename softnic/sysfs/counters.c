@@ -9,7 +9,7 @@
 
 #define COUNTERS (sizeof(struct softnic_counters) / sizeof(uint64_t))
 
-int counters_sum(struct softnic_counters *sum, uint32_t *processes)
+int counters_sum(struct softnic_counters *sum)
 {
 	struct softnic_process *all = calloc(SOFTNIC_SLOTS, sizeof(*all));
 	uint64_t *to = (uint64_t *)sum;
@@ -24,21 +24,13 @@ int counters_sum(struct softnic_counters *sum, uint32_t *processes)
 		for (j = 0; j < COUNTERS; j++)
 			to[j] += ((const uint64_t *)&all[i].counters)[j];
 	free(all);
-	*processes = (uint32_t)count;
 	return rc;
-}
-
-static int sum_processes(struct softnic_counters *sum)
-{
-	uint32_t processes;
-
-	return counters_sum(sum, &processes);
 }
 
 int counters_write(const struct sysfs_entry *e, const struct sysfs_at *at, char *text, size_t size)
 {
 	struct softnic_counters sum;
-	int rc = sum_processes(&sum);
+	int rc = counters_sum(&sum);
 
 	(void)at;
 	if (!rc)
@@ -52,7 +44,7 @@ int counters_write_words(const struct sysfs_entry *e, const struct sysfs_at *at,
 {
 	enum { WORD_BYTES = 4 };
 	struct softnic_counters sum;
-	int rc = sum_processes(&sum);
+	int rc = counters_sum(&sum);
 
 	(void)e;
 	(void)at;
@@ -66,7 +58,7 @@ int counters_write_messages(const struct sysfs_entry *e, const struct sysfs_at *
 			    size_t size)
 {
 	struct softnic_counters sum;
-	int rc = sum_processes(&sum);
+	int rc = counters_sum(&sum);
 
 	(void)e;
 	(void)at;

@@ -16,7 +16,7 @@
  *
  * Return: 0, or a negative errno.
  */
-int counters_sum(struct softnic_counters *sum, uint32_t *processes);
+int counters_sum(struct softnic_counters *sum);
 
 /** counters_write() - the counter at the offset @e->counter */
 int counters_write(const struct sysfs_entry *e, const struct sysfs_at *at, char *text, size_t size);

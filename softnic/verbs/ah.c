@@ -137,7 +137,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ibv.context = pd->context;
 	ah->ibv.pd = pd;
 	ah->av = av;
-	add_ordered(&to_pd(pd)->users, 1);
+	pd_use(to_pd(pd));
 	return &ah->ibv;
 }
 
@@ -146,7 +146,7 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 	if (strict_is_destroyed(ah->context, "ibv_destroy_ah()"))
 		return EINVAL;
 	strict_ah_ends(ah);
-	add_ordered(&to_pd(ah->pd)->users, -1);
+	pd_release(to_pd(ah->pd));
 	strict_free(to_ah(ah), &ah->context);
 	return 0;
 }

@@ -177,7 +177,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 		nic_note_pages_on_demand();
 	shared.file = export_region(&shared);
 	mr_publish(key, &shared);
-	add_ordered(&to_pd(pd)->users, 1);
+	pd_use(to_pd(pd));
 	count(mrs, 1);
 	return mr;
 
@@ -226,7 +226,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	dmabuf_unmap(to_mr(mr));
 	fault_mr_give(pinned_bytes(&nic.pub->mrs[mr->handle]));
 	mr_give_key(mr->lkey);
-	add_ordered(&to_pd(mr->pd)->users, -1);
+	pd_release(to_pd(mr->pd));
 	count(mrs, -1);
 	strict_free(mr, &mr->context);
 	return 0;
@@ -281,8 +281,8 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	mr_publish(mr->lkey, &to);
 	export_put(old_file);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		add_ordered(&to_pd(pd)->users, 1);
-		add_ordered(&to_pd(mr->pd)->users, -1);
+		pd_use(to_pd(pd));
+		pd_release(to_pd(mr->pd));
 		mr->pd = pd;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {

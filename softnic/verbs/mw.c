@@ -108,7 +108,7 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
 	}
 	*mw = (struct ibv_mw){ pd->context, pd, key, mr_index(key), type };
 	store_relaxed(&table.latest[mr_index(key)], key);
-	add_ordered(&to_pd(pd)->users, 1);
+	pd_use(to_pd(pd));
 	return mw;
 }
 
@@ -123,7 +123,7 @@ int mw_dealloc(struct ibv_mw *mw)
 	pthread_mutex_unlock(&table.lock);
 	mr_wait_for_copies(mw->rkey);
 	mr_give_key(last);
-	add_ordered(&to_pd(mw->pd)->users, -1);
+	pd_release(to_pd(mw->pd));
 	free(mw);
 	return 0;
 }

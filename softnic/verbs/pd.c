@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "softnic/control/fault.h"
-#include "nic.h"
+#include "device.h"
 #include "pd.h"
 #include "softnic/strict/strict.h"
 
@@ -16,6 +16,22 @@ static uint32_t next_pd, pds;
 uint32_t pd_count(void)
 {
 	return load_relaxed(&pds);
+}
+
+static void add_users(struct pd *pd, int32_t n)
+{
+	listing_add_users(&pd->listing, n);
+	add_ordered(&pd->users, n); /* with the last user, the PD may go */
+}
+
+void pd_use(struct pd *pd)
+{
+	add_users(pd, 1);
+}
+
+void pd_release(struct pd *pd)
+{
+	add_users(pd, -1);
 }
 
 static struct pd *alloc_pd(struct ibv_context *context)
@@ -47,6 +63,11 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	if (!pd)
 		return NULL;
 	pd->ibv.handle = add_ordered(&next_pd, 1);
+	listing_begin(&pd->listing, &(struct shared_object){
+					    .kind = SHARED_PD,
+					    .device = device_index(context->device),
+					    .pd = pd->ibv.handle,
+				    });
 	return &pd->ibv;
 }
 
@@ -63,9 +84,10 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	if (!pd->parent_of)
 		strict_forget_pd(ibv->handle);
 	if (pd->parent_of)
-		add_ordered(&pd->parent_of->users, -1);
+		pd_release(pd->parent_of);
 	if (pd->td)
 		add_ordered(&pd->td->users, -1);
+	listing_end(&pd->listing);
 	strict_free(pd, &ibv->context);
 	add_ordered(&pds, -1);
 	return 0;
@@ -92,7 +114,7 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 		return NULL;
 	pd->parent_of = to_pd(attr->pd);
 	pd->ibv.handle = attr->pd->handle;
-	add_ordered(&pd->parent_of->users, 1);
+	pd_use(pd->parent_of);
 	if (attr->td) {
 		pd->td = (struct td *)attr->td;
 		add_ordered(&pd->td->users, 1);

@@ -5,6 +5,7 @@
 #ifndef WEIR_SOFTNIC_VERBS_PD_H
 #define WEIR_SOFTNIC_VERBS_PD_H
 
+#include "listing.h"
 #include "verbs.h"
 
 struct td;
@@ -14,6 +15,7 @@ struct pd {
 	uint32_t users; /* objects created in the PD, with parent domains */
 	struct pd *parent_of; /* the PD of a parent domain, else NULL */
 	struct td *td; /* or NULL */
+	struct listing_place listing; /* of a PD without a parent */
 };
 
 struct td {
@@ -25,6 +27,10 @@ static inline struct pd *to_pd(struct ibv_pd *pd)
 {
 	return (struct pd *)pd;
 }
+
+/** pd_use(), pd_release() - one object more, or less, needs the PD */
+void pd_use(struct pd *pd);
+void pd_release(struct pd *pd);
 
 /** pd_count() - the protection domains of this process */
 uint32_t pd_count(void);

@@ -109,6 +109,16 @@ static void open_end(struct qp *end)
 	pthread_mutex_unlock(&end->lock);
 }
 
+static void list_cq(const struct srq *srq, const struct cq *cq)
+{
+	struct shared_object *e = listing_entry(&srq->listing);
+
+	if (!e)
+		return;
+	store_relaxed(&e->type, IBV_SRQT_XRC);
+	store_relaxed(&e->cq, cq->listing.index);
+}
+
 struct ibv_srq *xrc_create_srq(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
 	const uint32_t needed = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
@@ -135,6 +145,7 @@ struct ibv_srq *xrc_create_srq(struct ibv_context *context, struct ibv_srq_init_
 		return refuse(rc);
 	}
 	to_srq(srq)->end = to_qp(qp);
+	list_cq(to_srq(srq), to_cq(init->cq));
 	open_end(to_qp(qp));
 	return srq;
 }

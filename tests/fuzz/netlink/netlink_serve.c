@@ -82,14 +82,13 @@ int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 	return 0;
 }
 
-int counters_sum(struct softnic_counters *sum, uint32_t *processes)
+int counters_sum(struct softnic_counters *sum)
 {
 	memset(sum, 0, sizeof(*sum));
-	*processes = 1;
 	return 0;
 }
 
-/* A program's table of queue pairs and regions holds anything, as the program may write there. */
+/* The tables of a program hold anything, as the program may write there. */
 int softnic_stat_visit(softnic_visitor *visit, void *arg, size_t *silent)
 {
 	static struct shared_pub *pub;
@@ -107,6 +106,11 @@ int softnic_stat_visit(softnic_visitor *visit, void *arg, size_t *silent)
 			pub->qps[i].device = (uint32_t)i % (DEVICES + 1);
 			pub->qps[i].type = (uint32_t)i;
 			pub->mrs[i] = (struct shared_mr){ .key = 1, .length = UINT64_MAX };
+			memset(&pub->objects[i], 0xff, sizeof(pub->objects[i]));
+			pub->objects[i].kind = (uint32_t)i % (SHARED_CM_ID + 2);
+			pub->objects[i].device = (uint32_t)i % (DEVICES + 1);
+			pub->objects[i].src.sin6_family = i % 2 ? AF_INET6 : AF_INET;
+			pub->qps[i].srq = (uint32_t)i / 2;
 		}
 	}
 	visit(arg, 1, fd, pub);

@@ -4,7 +4,9 @@
  * Answers about softnic's devices, as rdma(8) reads the answers. Requests come from the program,
  * and may be malformed.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <rdma/rdma_cma.h>
 #include <rdma/rdma_netlink.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -279,6 +281,224 @@ static void objects_are_listed_while_they_are_there(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
+/* The entries of this process in a list; @last is the last of them. */
+struct nldev_own {
+	uint16_t table;
+	unsigned int count;
+	uint8_t last[NLDEV_MESSAGE_MAX];
+	size_t last_bytes;
+};
+
+static void note_own(void *arg, const struct nlmsghdr *message)
+{
+	const uint32_t pid = (uint32_t)getpid();
+	size_t length = 0, left = 0, size = 0;
+	struct nldev_own *own = arg;
+	const uint8_t *at, *entry;
+
+	at = find_in((const uint8_t *)message + NLMSG_HDRLEN, message->nlmsg_len - NLMSG_HDRLEN,
+		     own->table, &left);
+	assert_non_null(at);
+	for (; left; left -= NLA_HDRLEN + NLA_ALIGN(length), at += NLA_HDRLEN + NLA_ALIGN(length)) {
+		entry = find_in(at, left, own->table + 1, &length);
+		assert_ptr_equal(entry, at + NLA_HDRLEN);
+		if (memcmp(find_in(entry, length, RDMA_NLDEV_ATTR_RES_PID, &size), &pid,
+			   sizeof(pid)) != 0)
+			continue;
+		memcpy(own->last, entry, length);
+		own->last_bytes = length;
+		own->count++;
+	}
+}
+
+static unsigned int list_own(uint32_t command, uint16_t table, struct nldev_own *own)
+{
+	struct nldev_request r = request(command, NLM_F_DUMP, 0, 0, 0);
+
+	*own = (struct nldev_own){ .table = table };
+	assert_int_equal(nldev_answer(&r.h, note_own, own), 0);
+	return own->count;
+}
+
+/* A number of 1, 4 or 8 bytes. */
+static uint64_t own_number(const struct nldev_own *own, uint16_t type)
+{
+	size_t length = 0;
+	uint64_t n = 0;
+	const void *value = find_in(own->last, own->last_bytes, type, &length);
+
+	assert_non_null(value);
+	assert_in_range(length, 1, sizeof(n));
+	memcpy(&n, value, length);
+	return n;
+}
+
+static uint64_t sum_of(const char *name)
+{
+	struct nldev_answers answers;
+	size_t left = 0, length = 0, size = 0;
+	const uint8_t *at, *entry;
+	uint64_t n = 0;
+
+	assert_int_equal(ask(request(RDMA_NLDEV_CMD_RES_GET, 0, 1, NLDEV_INDEX_FIRST, 0), &answers),
+			 0);
+	at = value_of(&answers, RDMA_NLDEV_ATTR_RES_SUMMARY, &left);
+	for (; left; left -= NLA_HDRLEN + NLA_ALIGN(length), at += NLA_HDRLEN + NLA_ALIGN(length)) {
+		entry = find_in(at, left, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY, &length);
+		if (strcmp(find_in(entry, length, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, &size),
+			   name) != 0)
+			continue;
+		memcpy(&n, find_in(entry, length, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR, &size),
+		       sizeof(n));
+		return n;
+	}
+	fail_msg("no sum %s", name);
+	return 0;
+}
+
+static void domains_and_completion_queues_are_listed_with_their_users(void **state)
+{
+	struct ibv_context *context = ibv_open_device(softnic_device());
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_cq *cq = ibv_create_cq(context, 100, NULL, NULL, 0);
+	struct nldev_own own;
+	struct ibv_qp *qp;
+
+	(void)state;
+	assert_int_equal(list_own(RDMA_NLDEV_CMD_RES_PD_GET, RDMA_NLDEV_ATTR_RES_PD, &own), 1);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_USECNT), 0);
+	assert_int_equal(list_own(RDMA_NLDEV_CMD_RES_CQ_GET, RDMA_NLDEV_ATTR_RES_CQ, &own), 1);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_CQE), 127);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_USECNT), 0);
+
+	qp = make_qp(pd, cq);
+	assert_int_equal(ibv_resize_cq(cq, 200), 0);
+	list_own(RDMA_NLDEV_CMD_RES_CQ_GET, RDMA_NLDEV_ATTR_RES_CQ, &own);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_CQE), 255);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_USECNT), 2);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_CTXN), softnic_nic_slot());
+	list_own(RDMA_NLDEV_CMD_RES_PD_GET, RDMA_NLDEV_ATTR_RES_PD, &own);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_USECNT), 1);
+	assert_true(sum_of("pd") >= 1 && sum_of("cq") >= 1 && sum_of("qp") >= 1 &&
+		    sum_of("ctx") >= 1);
+
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(list_own(RDMA_NLDEV_CMD_RES_PD_GET, RDMA_NLDEV_ATTR_RES_PD, &own), 0);
+	assert_int_equal(list_own(RDMA_NLDEV_CMD_RES_CQ_GET, RDMA_NLDEV_ATTR_RES_CQ, &own), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+/* Queue pair numbers in an SRQ's ranges. */
+static unsigned int count_in_ranges(const struct nldev_own *own)
+{
+	size_t left = 0, length = 0, size = 0;
+	const uint8_t *at, *entry;
+	const uint32_t *min, *max;
+	unsigned int count = 0;
+
+	at = find_in(own->last, own->last_bytes, RDMA_NLDEV_ATTR_RES_QP, &left);
+	for (; left; left -= NLA_HDRLEN + NLA_ALIGN(length), at += NLA_HDRLEN + NLA_ALIGN(length)) {
+		entry = find_in(at, left, RDMA_NLDEV_ATTR_RES_QP_ENTRY, &length);
+		min = find_in(entry, length, RDMA_NLDEV_ATTR_MIN_RANGE, &size);
+		max = find_in(entry, length, RDMA_NLDEV_ATTR_MAX_RANGE, &size);
+		if (!min)
+			assert_non_null(find_in(entry, length, RDMA_NLDEV_ATTR_RES_LQPN, &size));
+		count += min ? *max - *min + 1 : 1;
+	}
+	return count;
+}
+
+static void an_srq_is_listed_with_its_queue_pairs(void **state)
+{
+	enum { QPS = 3 };
+	struct ibv_context *context = ibv_open_device(softnic_device());
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(pd, &attr);
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = srq,
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp[QPS];
+	struct nldev_own own;
+	int i;
+
+	(void)state;
+	for (i = 0; i < QPS; i++)
+		qp[i] = ibv_create_qp(pd, &init);
+	assert_int_equal(list_own(RDMA_NLDEV_CMD_RES_SRQ_GET, RDMA_NLDEV_ATTR_RES_SRQ, &own), 1);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_TYPE), IBV_SRQT_BASIC);
+	assert_int_equal(count_in_ranges(&own), QPS);
+	assert_true(sum_of("srq") >= 1);
+
+	for (i = 0; i < QPS; i++)
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+	list_own(RDMA_NLDEV_CMD_RES_SRQ_GET, RDMA_NLDEV_ATTR_RES_SRQ, &own);
+	assert_int_equal(count_in_ranges(&own), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(list_own(RDMA_NLDEV_CMD_RES_SRQ_GET, RDMA_NLDEV_ATTR_RES_SRQ, &own), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+static void a_listener_is_listed_with_its_address(void **state)
+{
+	enum { LISTEN = 8 };
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	const struct sockaddr_in *src;
+	struct rdma_cm_id *id;
+	struct nldev_own own;
+	size_t length = 0;
+
+	(void)state;
+	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	assert_int_equal(rdma_listen(id, 1), 0);
+	assert_int_equal(list_own(RDMA_NLDEV_CMD_RES_CM_ID_GET, RDMA_NLDEV_ATTR_RES_CM_ID, &own),
+			 1);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_STATE), LISTEN);
+	assert_int_equal(own_number(&own, RDMA_NLDEV_ATTR_RES_PS), RDMA_PS_TCP);
+	src = find_in(own.last, own.last_bytes, RDMA_NLDEV_ATTR_RES_SRC_ADDR, &length);
+	assert_int_equal(length, sizeof(struct sockaddr_storage));
+	assert_int_equal(src->sin_port, rdma_get_src_port(id));
+	assert_null(find_in(own.last, own.last_bytes, RDMA_NLDEV_ATTR_RES_DST_ADDR, &length));
+	assert_true(sum_of("cm_id") >= 1);
+
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(list_own(RDMA_NLDEV_CMD_RES_CM_ID_GET, RDMA_NLDEV_ATTR_RES_CM_ID, &own),
+			 0);
+	rdma_destroy_event_channel(channel);
+}
+
+static void objects_beyond_the_table_work_unlisted(void **state)
+{
+	enum { PDS = SHARED_OBJECTS + 10 };
+	struct ibv_context *context = ibv_open_device(softnic_device());
+	struct ibv_pd **pd = calloc(PDS, sizeof(*pd));
+	struct nldev_own own;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < PDS; i++) {
+		pd[i] = ibv_alloc_pd(context);
+		assert_non_null(pd[i]);
+	}
+	assert_in_range(list_own(RDMA_NLDEV_CMD_RES_PD_GET, RDMA_NLDEV_ATTR_RES_PD, &own),
+			SHARED_OBJECTS - 10, SHARED_OBJECTS - 1);
+	for (i = 0; i < PDS; i++)
+		assert_int_equal(ibv_dealloc_pd(pd[i]), 0);
+	assert_in_range(list_own(RDMA_NLDEV_CMD_RES_PD_GET, RDMA_NLDEV_ATTR_RES_PD, &own), 0, 1);
+	free(pd);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
 static void what_is_not_there_is_refused(void **state)
 {
 	const struct {
@@ -291,7 +511,8 @@ static void what_is_not_there_is_refused(void **state)
 		{ request(RDMA_NLDEV_CMD_PORT_GET, 0, 1, NLDEV_INDEX_FIRST, 0), -EINVAL },
 		{ request(RDMA_NLDEV_CMD_PORT_GET, 0, 2, NLDEV_INDEX_FIRST, 2), -EINVAL },
 		{ request(RDMA_NLDEV_CMD_NEWLINK, 0, 0, 0, 0), -EOPNOTSUPP },
-		{ request(RDMA_NLDEV_CMD_RES_CQ_GET, NLM_F_DUMP, 0, 0, 0), -EOPNOTSUPP },
+		{ request(RDMA_NLDEV_CMD_RES_CQ_GET_RAW, NLM_F_DUMP, 0, 0, 0), -EOPNOTSUPP },
+		{ request(RDMA_NLDEV_CMD_RES_SRQ_GET, 0, 1, NLDEV_INDEX_FIRST, 0), -EINVAL },
 		{ request(RDMA_NLDEV_CMD_RES_QP_GET, 0, 0, 0, 0), -ENODEV },
 		{ request(RDMA_NLDEV_CMD_RES_QP_GET, 0, 1, NLDEV_INDEX_FIRST, 0), -EINVAL },
 		{ request(RDMA_NLDEV_NUM_OPS, NLM_F_DUMP, 0, 0, 0), -EOPNOTSUPP },
@@ -331,6 +552,10 @@ int main(void)
 		cmocka_unit_test(a_port_is_active),
 		cmocka_unit_test(counters_have_names),
 		cmocka_unit_test(objects_are_listed_while_they_are_there),
+		cmocka_unit_test(domains_and_completion_queues_are_listed_with_their_users),
+		cmocka_unit_test(an_srq_is_listed_with_its_queue_pairs),
+		cmocka_unit_test(a_listener_is_listed_with_its_address),
+		cmocka_unit_test(objects_beyond_the_table_work_unlisted),
 		cmocka_unit_test(what_is_not_there_is_refused),
 		cmocka_unit_test(lengths_that_lie_are_not_believed),
 	};

@@ -85,7 +85,7 @@ class Programs(unittest.TestCase):
                 time.sleep(0.1)
             shown = json.loads(self.run_program("rdma", "-j", "res", "show", "ctx"))
             self.assertEqual([entry["pid"] for entry in shown], [watcher.pid])
-            for kind in ("qp", "mr"):
+            for kind in ("pd", "cq", "qp", "cm_id", "mr", "srq"):
                 self.assertEqual(json.loads(self.run_program("rdma", "-j", "res", "show", kind)),
                                  [])
             watcher.kill()
