@@ -117,16 +117,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct av av;
 	int rc;
 
-	/*
-	 * RoCE has no addresses without a GRH. Here they lead to any queue pair of this host, for
-	 * programs written for InfiniBand, such as ibv_ud_pingpong without options. An empty PD
-	 * has nothing that could send, so there they are refused as on RoCE.
-	 */
-	if (!attr->is_global && !load_relaxed(&to_pd(pd)->users)) {
-		errno = EINVAL;
-		return NULL;
-	}
 	rc = ah_resolve(pd->context, attr, &av);
+	if (!rc && !attr->is_global)
+		rc = EINVAL; /* RoCE demands a GRH (annex A17), and the kernel checks for one */
 	if (rc) {
 		errno = rc;
 		return NULL;

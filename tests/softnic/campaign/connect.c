@@ -173,7 +173,7 @@ static int to_rts(struct campaign_connection *c, uint32_t qpn, uint8_t rnr_retry
 
 static void connect_one(struct campaign_worker *me, uint32_t target)
 {
-	struct ibv_ah_attr path = { .port_num = 1 };
+	struct ibv_ah_attr path = { .port_num = 1, .is_global = 1 };
 	struct campaign_connection *c = &me->to[target];
 	uint8_t rnr_retry = random_below(&c->random, 4) ? 7 : 6;
 	int rc = to_init(c);
@@ -184,6 +184,7 @@ static void connect_one(struct campaign_worker *me, uint32_t target)
 	}
 	require(!rc, "cannot connect: %d", rc);
 	if (c->transport == UD) {
+		require(!ibv_query_gid(me->pd->context, 1, 0, &path.grh.dgid), "no address");
 		c->ah = ibv_create_ah(me->pd, &path);
 		require(c->ah, "no address handle");
 	}

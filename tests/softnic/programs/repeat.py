@@ -56,7 +56,7 @@ PROGRAMS = {
     "ib_send_lat": perftest("ib_send_lat -n 1000 --use-srq", quiet=True),  # may wait to receive
     "ibv_rc_pingpong": perftest("ibv_rc_pingpong -n 1000", quiet=True),
     "ibv_uc_pingpong": perftest("ibv_uc_pingpong -n 1000", quiet=True),
-    "ibv_ud_pingpong": perftest("ibv_ud_pingpong -n 1000", quiet=True),
+    "ibv_ud_pingpong": perftest("ibv_ud_pingpong -g 0 -n 1000", quiet=True),
     "ibv_srq_pingpong": perftest("ibv_srq_pingpong -n 1000", quiet=True),
     "ibv_xsrq_pingpong": perftest("ibv_xsrq_pingpong -n 1000", quiet=True),
     "rping": Program("rping -s -p {port} -C 200 -V -S 1000",

@@ -72,10 +72,10 @@ class Programs(unittest.TestCase):
         self.pair("ibv_uc_pingpong -e")
 
     def test_ud_pingpong(self):
-        self.pair("ibv_ud_pingpong")
+        self.pair("ibv_ud_pingpong -g 0")  # an address without a GRH is invalid on RoCE
 
     def test_ud_pingpong_with_events(self):
-        self.pair("ibv_ud_pingpong -e")
+        self.pair("ibv_ud_pingpong -g 0 -e")
 
     def test_ud_pingpong_by_gid(self):
         self.pair("ibv_ud_pingpong -g 1")

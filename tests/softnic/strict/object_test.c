@@ -112,12 +112,14 @@ static struct ibv_qp *make_datagram_qp(struct loopback_pair *pair)
 
 static void send_datagram(struct loopback_pair *pair, bool waits)
 {
-	struct ibv_ah_attr attr = { .port_num = 1 };
+	struct ibv_ah_attr attr = { .port_num = 1, .is_global = 1 };
 	struct ibv_qp *qp = make_datagram_qp(pair);
-	struct ibv_ah *ah = ibv_create_ah(pair->pd, &attr);
+	struct ibv_ah *ah;
 	struct ibv_sge sge = pair_sge(pair, 64);
 	struct ibv_send_wr wr = pair_wr(pair, IBV_WR_SEND, &sge), *bad;
 
+	must(!ibv_query_gid(pair->context, 1, 0, &attr.grh.dgid));
+	ah = ibv_create_ah(pair->pd, &attr);
 	must(ah);
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = qp->qp_num;
