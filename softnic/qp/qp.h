@@ -103,6 +103,10 @@ struct send_queue {
 	struct rq_receive receive; /* taken from the remote receive queue */
 	bool has_receive;
 	bool is_in_tray; /* the message is in the tray of @receive */
+	struct piece_sender {
+		bool is_out; /* in the tray of @receive, at @offset of the message */
+		bool has_answer, is_refused;
+	} piece;
 	uint64_t give_up_ns; /* when the transport's retries are used up; 0: no retry yet */
 	uint64_t again_ns; /* delay before the next attempt */
 	uint32_t rnr_left;

@@ -12,6 +12,7 @@
 #include "softnic/verbs/ah.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/shm/iov_list.h"
+#include "piece.h"
 #include "resp.h"
 
 static struct mr_view own_view(const struct qp *qp)
@@ -92,11 +93,10 @@ static bool uses_tray(const struct qp *qp, const struct send_wqe *wqe)
 {
 	if (!wr_is_send(wqe->opcode) || !qp->to->trays.at)
 		return false;
-	return qp_is_datagram(qp) ||
-	       (wqe->length <= TRAY_BYTES && !load_acquire(&qp->to->peer->is_reachable));
+	return qp_is_datagram(qp) || !load_acquire(&qp->to->peer->is_reachable);
 }
 
-/* A message in one step, from @here. @header: bytes of the first piece that are softnic's own. */
+/* A step's bytes, from @here. @header: bytes of the first piece that are softnic's own. */
 static int put_in_tray(struct qp *qp, const struct send_wqe *wqe, struct iov_list *here,
 		       uint32_t header, uint32_t length)
 {
@@ -116,6 +116,21 @@ static int put_in_tray(struct qp *qp, const struct send_wqe *wqe, struct iov_lis
 		return IBV_WC_LOC_PROT_ERR;
 	tray_put(&qp->to->trays, qp->sq.receive.index, bytes, header + length, cut);
 	return load_ordered(cut) ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+}
+
+/* All pieces of a message but the last leave the tray before it is complete. */
+static int send_in_tray(struct qp *qp, const struct send_wqe *wqe, struct iov_list *here,
+			uint32_t header, uint32_t length)
+{
+	const bool is_last = qp->sq.offset + length == wqe->length;
+	int status = IBV_WC_SUCCESS;
+
+	if (!qp->sq.piece.is_out)
+		status = put_in_tray(qp, wqe, here, header, length);
+	if (status || is_last)
+		return status;
+	qp->sq.piece.is_out = true;
+	return piece_step(qp);
 }
 
 /* Tell the SRQ's owner that few receives are left. */
@@ -237,11 +252,11 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 	return status;
 }
 
-static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
+static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe, bool in_tray)
 {
-	uint32_t left = wqe->length - qp->sq.offset;
+	uint32_t left = wqe->length - qp->sq.offset, max = in_tray ? TRAY_BYTES : RESP_BYTES_MAX;
 
-	return left < RESP_BYTES_MAX ? left : RESP_BYTES_MAX;
+	return left < max ? left : max;
 }
 
 /*
@@ -260,7 +275,7 @@ static bool may_invalidate(const struct qp *qp, uint32_t key, uint32_t *binds)
 }
 
 static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list *here,
-		     uint32_t length)
+		     uint32_t length, bool in_tray)
 {
 	const struct rq_receive *recv = &qp->sq.receive;
 	uint32_t header = header_length(qp);
@@ -274,7 +289,6 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 	struct iov_list there;
 	struct ibv_grh grh;
 	uint32_t binds = 0;
-	bool in_tray;
 	int status;
 
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV && !may_invalidate(qp, wqe->imm, &binds))
@@ -299,8 +313,7 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 		ah_fill_grh(&qp->sq.avs[wqe - qp->sq.wqes], wqe->length, &grh);
 		iov_list_add_first(here, &grh, header);
 	}
-	in_tray = uses_tray(qp, wqe);
-	status = in_tray ? put_in_tray(qp, wqe, here, header, length) :
+	status = in_tray ? send_in_tray(qp, wqe, here, header, length) :
 			   copy_lists(qp, true, here, &there);
 	if (status == IBV_WC_REM_OP_ERR)
 		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
@@ -541,7 +554,8 @@ static int check_in(const struct qp *qp, const struct send_wqe *wqe)
 static int execute_wqe(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
 		       void *inlined)
 {
-	uint32_t length = step_length(qp, wqe);
+	const bool in_tray = uses_tray(qp, wqe);
+	uint32_t length = step_length(qp, wqe, in_tray);
 	struct iov_list here;
 	int status;
 
@@ -557,7 +571,7 @@ static int execute_wqe(struct qp *qp, const struct send_wqe *wqe, const struct i
 	if (!gather_local(&here, qp, wqe, sges, inlined, length))
 		return IBV_WC_LOC_PROT_ERR;
 	if (wr_is_send(wqe->opcode))
-		return resp_send(qp, wqe, &here, length);
+		return resp_send(qp, wqe, &here, length, in_tray);
 	return resp_rdma(qp, wqe, &here, length);
 }
 

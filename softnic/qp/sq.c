@@ -45,6 +45,7 @@ void sq_forget_attempt(struct send_queue *sq)
 {
 	sq->offset = 0;
 	sq->has_receive = false;
+	sq->piece.is_out = sq->piece.has_answer = false;
 	sq->give_up_ns = 0;
 	sq->rnr_begun = false;
 	sq->waiting = false;

@@ -229,11 +229,14 @@ static void fill_wc(struct qp *qp, const struct posted_recv *posted, const struc
 	}
 }
 
-/* The message is in its tray. */
+/* The message, or its last piece, is in its tray. */
 static void empty_tray(struct qp *qp, uint32_t index, struct ibv_wc *wc)
 {
+	const uint64_t offset = qp->rq->posted[index].in_pieces;
+
 	if (wc->status != IBV_WC_SUCCESS ||
-	    tray_empty(&qp->segment.trays, qp->rq, index, wc->byte_len, recv_pd(qp)))
+	    tray_empty(&qp->segment.trays, qp->rq, index, offset, wc->byte_len - offset,
+		       recv_pd(qp)))
 		return;
 	wc->status = IBV_WC_LOC_PROT_ERR;
 	qp->arrivals.has_failed = true;

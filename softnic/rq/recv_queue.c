@@ -93,6 +93,7 @@ void recv_hand_out(struct recv_queue *rq, uint32_t index, const struct ibv_sge *
 {
 	set_out(rq, index);
 	rq->posted[index].position = rq->tail;
+	rq->posted[index].in_pieces = 0;
 	rq_post(&rq->ring, rq->tail++, index, sges, num_sge);
 }
 

@@ -17,6 +17,7 @@ struct posted_recv {
 	uint64_t room; /* bytes */
 	uint32_t num_sge;
 	uint32_t position;
+	uint64_t in_pieces; /* bytes that came in pieces: see softnic/qp/piece.h */
 	uint32_t prev, next; /* in the list of receives that are out, in order posted; or NOT_OUT */
 	uint32_t next_lost; /* in the chain of receives that their taker lost */
 	bool has_arrived; /* and is not polled; valid only while gather_lost() runs */

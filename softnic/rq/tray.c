@@ -25,8 +25,8 @@ void tray_put(const struct trays *trays, uint32_t index, const void *bytes, uint
 }
 
 bool tray_empty(const struct trays *trays, const struct recv_queue *rq, uint32_t index,
-		uint32_t length, uint32_t pd)
+		uint64_t offset, uint64_t length, uint32_t pd)
 {
 	return trays->at && length <= TRAY_BYTES &&
-	       recv_scatter(rq, index, pd, 0, tray_at(trays, index), length);
+	       recv_scatter(rq, index, pd, offset, tray_at(trays, index), (uint32_t)length);
 }

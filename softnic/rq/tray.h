@@ -8,7 +8,7 @@
  * in the queue pair's segment. Pages of it that no datagram has used take no memory.
  *
  * Messages to an XRC SRQ come from processes that may be connected to another process of the
- * domain only. Such a message uses the tray, too, if it is short enough.
+ * domain only. Such a message uses the tray, too: a long one piece by piece.
  */
 #ifndef WEIR_SOFTNIC_RQ_TRAY_H
 #define WEIR_SOFTNIC_RQ_TRAY_H
@@ -47,12 +47,13 @@ void tray_put(const struct trays *trays, uint32_t index, const void *bytes, uint
 
 /**
  * tray_empty() - move a message from its tray into the receive's buffers; the owner's side
+ * @offset: in the buffers
  * @pd: handle of the buffers' protection domain
  *
  * Context: recv_queue.lock held.
  * Return: false if the length, a key or a buffer is invalid.
  */
 bool tray_empty(const struct trays *trays, const struct recv_queue *rq, uint32_t index,
-		uint32_t length, uint32_t pd);
+		uint64_t offset, uint64_t length, uint32_t pd);
 
 #endif

@@ -20,6 +20,7 @@
 #include "fd/passed_fd.h"
 #include "peer.h"
 #include "softnic/qp/gate.h"
+#include "softnic/qp/piece.h"
 #include "softnic/qp/qp.h"
 
 static struct shm_peer *peers; /* live peers; nic.lock */
@@ -269,6 +270,8 @@ static void peer_socket_ready(void *arg, uint32_t events)
 		remote_qp_gone(p, &m);
 	else if (!rc && m.type == MSG_GATE_DONE && p->state == PEER_READY)
 		gate_answered(p, &m);
+	else if (!rc && m.type == MSG_TRAY_EMPTY && p->state == PEER_READY)
+		piece_answered(p, &m);
 	else if (!rc && m.type == MSG_FILE && p->state == PEER_READY)
 		peer_map_add(p, m.value, fds[0]);
 	else if (!rc && m.type == MSG_FILES && p->state == PEER_READY)

@@ -17,6 +17,7 @@
 #include "softnic/loop/loop.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/qp/gate.h"
+#include "softnic/qp/piece.h"
 #include "softnic/qp/qp.h"
 #include "server.h"
 #include "export.h"
@@ -123,6 +124,8 @@ static void handle_from_user(struct shm_client *g, const struct shm_msg *m)
 		cq_may_have_overrun(to_cq(qp->ibv.recv_cq));
 	else if (m->type == MSG_SRQ_LIMIT)
 		srq_check_limit(qp);
+	else if (m->type == MSG_TRAY_FULL)
+		piece_take(g, qp, m);
 	else
 		qp_peer_reported_error(qp, m->value);
 }
@@ -179,6 +182,7 @@ static void handle_message(struct shm_client *g, const struct shm_msg *m, const 
 	case MSG_CQ_OVERRUN:
 	case MSG_SRQ_LIMIT:
 	case MSG_QP_ERROR:
+	case MSG_TRAY_FULL:
 		handle_from_user(g, m);
 		break;
 	}

@@ -30,7 +30,7 @@
 #include "softnic/control/stat.h"
 
 enum {
-	SHARED_VERSION = 16,
+	SHARED_VERSION = 17,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_OBJECTS = 1 << 15,
@@ -295,6 +295,11 @@ enum shm_msg_type {
 	MSG_GATE_SEND, /* a message to the closed gate of qpn, value bytes long; asks for GATE_DONE;
 			 * channel: its number; addr: see gate.c */
 	MSG_GATE_DONE, /* the message of number channel is taken or refused; value: see gate.c */
+	MSG_TRAY_FULL, /* a piece is in the tray of a receive of qpn, an XRC SRQ's end; addr: the
+			 * receive's index, channel: its position; value: the piece's place in the
+			 * message; asks for TRAY_EMPTY */
+	MSG_TRAY_EMPTY, /* the piece is in the buffers; value and channel as asked; addr: 0, or 1
+			 * if the buffers are invalid */
 };
 
 /*

@@ -449,7 +449,7 @@ static void make_up(struct message_input *in, const struct ibv_qp *qp, struct sh
 	uint8_t wrong = take_byte(in);
 
 	take_input(in, m, sizeof(*m));
-	m->type %= MSG_GATE_DONE + 1;
+	m->type %= MSG_TRAY_EMPTY + 1;
 	name_ends(in, qp, m);
 	if (!(wrong & 4))
 		m->has &= HAS_SRQ | HAS_WAKEUP | HAS_MEMORY | HAS_GATE | HAS_TRAYS |

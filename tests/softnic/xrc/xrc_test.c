@@ -5,12 +5,17 @@
  * several processes that share a domain by a file.
  */
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "softnic/qp/piece.h"
+#include "softnic/shm/client.h"
 #include "softnic/verbs/nic.h"
 #include "tests/support/verbs_puppet.h"
 
@@ -39,10 +44,11 @@ static struct ibv_xrcd *open_domain(struct ibv_context *ctx, int fd)
 	return ibv_open_xrcd(ctx, &init);
 }
 
-static struct ibv_srq *make_srq(const struct xrc_host *h, struct ibv_xrcd *xrcd)
+static struct ibv_srq *make_srq_of(const struct xrc_host *h, struct ibv_xrcd *xrcd,
+				   uint32_t max_sge)
 {
 	struct ibv_srq_init_attr_ex init = {
-		.attr = { .max_wr = DEPTH, .max_sge = 1 },
+		.attr = { .max_wr = DEPTH, .max_sge = max_sge },
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
@@ -54,6 +60,11 @@ static struct ibv_srq *make_srq(const struct xrc_host *h, struct ibv_xrcd *xrcd)
 
 	assert_non_null(srq);
 	return srq;
+}
+
+static struct ibv_srq *make_srq(const struct xrc_host *h, struct ibv_xrcd *xrcd)
+{
+	return make_srq_of(h, xrcd, 1);
 }
 
 static struct xrc_host *host_open(int fd)
@@ -507,6 +518,185 @@ static void test_processes_share_a_domain_by_a_file(void **state)
 	fclose(file);
 }
 
+/* The tray holds bytes of @fill. Returns whether the owner answers. */
+static bool offer_piece(const struct shm_client *g, int answers, struct qp *end,
+			const struct rq_receive *r, const struct shm_msg *m, uint8_t fill)
+{
+	struct shm_msg answer;
+
+	memset(end->segment.trays.at + (size_t)r->index * TRAY_BYTES, fill, TRAY_BYTES);
+	pthread_mutex_lock(&nic.lock);
+	piece_take(g, end, m);
+	pthread_mutex_unlock(&nic.lock);
+	if (shm_msg_receive(answers, &answer, NULL))
+		return false;
+	assert_int_equal(answer.type, MSG_TRAY_EMPTY);
+	assert_int_equal(answer.value, m->value);
+	assert_int_equal(answer.addr, 0);
+	return true;
+}
+
+static void test_pieces_are_taken_once_and_in_order(void **state)
+{
+	enum { TAKER = 77, BYTES = 3 * TRAY_BYTES };
+	static const struct {
+		const char *name;
+		uint32_t offset, from, other_index, other_position;
+		uint8_t fill;
+		bool is_answered;
+		uint8_t first, second; /* bytes of the buffer afterwards */
+	} cases[] = {
+		{ "the second before the first", TRAY_BYTES, TAKER, 0, 0, 1, false, 0, 0 },
+		{ "of another sender", 0, TAKER + 1, 0, 0, 1, false, 0, 0 },
+		{ "for no receive", 0, TAKER, 1 << 20, 0, 1, false, 0, 0 },
+		{ "for an earlier receive", 0, TAKER, 0, 1, 1, false, 0, 0 },
+		{ "the first", 0, TAKER, 0, 0, 2, true, 2, 0 },
+		{ "the first again", 0, TAKER, 0, 0, 3, true, 2, 0 },
+		{ "the second", TRAY_BYTES, TAKER, 0, 0, 4, true, 2, 4 },
+		{ "the first after the second", 0, TAKER, 0, 0, 5, false, 2, 4 },
+	};
+	struct xrc_host *h = ((struct two *)*state)->b;
+	struct qp *end = nic.qps[number_of(h->srq) % NIC_QPS];
+	static uint8_t bytes[BYTES];
+	struct ibv_mr *mr = ibv_reg_mr(h->pd, bytes, BYTES, ALL_ACCESS);
+	struct ibv_sge sge = { (uintptr_t)bytes, BYTES, mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct rq_receive r;
+	struct shm_msg m;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(ibv_post_srq_recv(h->srq, &wr, &bad), 0);
+	assert_int_equal(recv_queue_take(end->rq, TAKER, &r), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		m = (struct shm_msg){
+			.type = MSG_TRAY_FULL,
+			.qpn = end->ibv.qp_num,
+			.from = cases[i].from,
+			.value = cases[i].offset,
+			.addr = r.index + cases[i].other_index,
+			.channel = r.position - cases[i].other_position,
+		};
+		print_message("%s\n", cases[i].name);
+		assert_int_equal(offer_piece(&(struct shm_client){ .fd = ends[0] }, ends[1], end,
+					     &r, &m, cases[i].fill),
+				 cases[i].is_answered);
+		assert_int_equal(bytes[0], cases[i].first);
+		assert_int_equal(bytes[TRAY_BYTES], cases[i].second);
+		assert_int_equal(bytes[2 * TRAY_BYTES], 0);
+	}
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+enum { LONG_BYTES = 100001, PART_BYTES = 30001 };
+
+static uint8_t long_byte(size_t at)
+{
+	return (uint8_t)(at * 7 + at / 251);
+}
+
+/* The kernel lets nobody without CAP_SYS_PTRACE read this process. */
+static void serve_long(int file, int out)
+{
+	static uint8_t bytes[LONG_BYTES + 1];
+	struct xrc_host *h;
+	struct ibv_mr *mr;
+	uint32_t srqn;
+	size_t i;
+
+	if (prctl(PR_SET_DUMPABLE, 0))
+		_exit(2);
+	h = host_open(file);
+	ibv_destroy_srq(h->srq);
+	h->srq = make_srq_of(h, h->xrcd, 2);
+	srqn = number_of(h->srq);
+	mr = ibv_reg_mr(h->pd, bytes, sizeof(bytes), ALL_ACCESS);
+	for (i = 0; i < 2; i++) {
+		struct ibv_sge sges[] = {
+			{ (uintptr_t)bytes, PART_BYTES, mr->lkey },
+			{ (uintptr_t)bytes + PART_BYTES, LONG_BYTES - PART_BYTES, mr->lkey },
+		};
+		struct ibv_recv_wr wr = { .sg_list = sges, .num_sge = 2 }, *bad;
+
+		if (ibv_post_srq_recv(h->srq, &wr, &bad))
+			_exit(3);
+	}
+	if (write(out, &srqn, sizeof(srqn)) != sizeof(srqn))
+		_exit(4);
+	for (i = 0; i < 2; i++) {
+		struct ibv_wc wc = wait_on(h->cq);
+
+		if (wc.status || wc.byte_len != LONG_BYTES)
+			_exit(5);
+	}
+	for (i = 0; i < LONG_BYTES; i++)
+		if (bytes[i] != long_byte(i))
+			_exit(6);
+	_exit(bytes[LONG_BYTES]);
+}
+
+static void send_long(int file, uint32_t srqn)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+	uint8_t *bytes = malloc(LONG_BYTES);
+	struct xrc_host *a, *b;
+	struct ibv_mr *mr;
+	size_t i;
+
+	if (syscall(SYS_capset, &head, none) || prctl(PR_SET_DUMPABLE, 1))
+		_exit(2);
+	a = host_open(file);
+	b = host_open(file);
+	connect_with(a, b, ALL_ACCESS);
+	mr = ibv_reg_mr(a->pd, bytes, LONG_BYTES, 0);
+	for (i = 0; i < LONG_BYTES; i++)
+		bytes[i] = long_byte(i);
+	for (i = 0; i < 2; i++) {
+		struct ibv_sge sge = { (uintptr_t)bytes, LONG_BYTES, mr->lkey };
+		struct ibv_send_wr *bad, wr = {
+			.opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.qp_type.xrc.remote_srqn = srqn,
+		};
+
+		if (ibv_post_send(a->sender, &wr, &bad) || wait_on(a->cq).status)
+			_exit(3);
+	}
+	_exit(0);
+}
+
+static void test_a_long_message_comes_in_pieces_if_memory_is_out_of_reach(void **state)
+{
+	FILE *file = tmpfile();
+	pid_t receiver, sender;
+	uint32_t srqn;
+	int ends[2], status;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	receiver = fork();
+	if (!receiver)
+		serve_long(fileno(file), ends[1]);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &srqn, sizeof(srqn)), sizeof(srqn));
+	close(ends[0]);
+	sender = fork();
+	if (!sender)
+		send_long(fileno(file), srqn);
+	assert_int_equal(waitpid(sender, &status, 0), sender);
+	if (status)
+		kill(receiver, SIGKILL);
+	assert_int_equal(status, 0);
+	assert_int_equal(waitpid(receiver, &status, 0), receiver);
+	assert_int_equal(status, 0);
+	fclose(file);
+}
+
 static struct ibv_qp *open_qp(const struct xrc_host *h, uint32_t number, uint32_t mask)
 {
 	struct ibv_qp_open_attr attr = {
@@ -637,6 +827,9 @@ static int tests(void)
 {
 	static const struct CMUnitTest near[] = {
 		cmocka_unit_test(test_processes_share_a_domain_by_a_file),
+		cmocka_unit_test(
+			test_a_long_message_comes_in_pieces_if_memory_is_out_of_reach),
+		XRC(test_pieces_are_taken_once_and_in_order),
 		XRC(test_a_message_goes_to_the_srq_that_it_names),
 		XRC(test_the_extended_calls_name_an_srq_too),
 		XRC(test_memory_is_that_of_the_srqs_domain),
