@@ -13,7 +13,8 @@
 
 static const struct fork_part *const parts[] = {
 	&cm_fork, &cm_device_fork, &poller_fork, &nic_fork,   &gid_fork,   &cq_fork,  &strict_fork,
-	&mr_fork, &mw_fork,	   &export_fork, &async_fork, &fault_fork, &udp_fork, &listing_fork, &loop_fork,
+	&mr_fork, &mw_fork,	   &export_fork, &async_fork, &fault_fork, &udp_fork, &listing_fork,
+	&loop_fork,
 };
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };

@@ -17,8 +17,9 @@ struct fork_part {
 };
 
 /* In locking order, the outermost first. */
-extern const struct fork_part cm_fork, cm_device_fork, nic_fork, listing_fork, gid_fork, cq_fork, mr_fork,
-	poller_fork, mw_fork, export_fork, async_fork, fault_fork, udp_fork, loop_fork, strict_fork;
+extern const struct fork_part cm_fork, cm_device_fork, nic_fork, gid_fork, cq_fork, mr_fork,
+	poller_fork, mw_fork, export_fork, async_fork, fault_fork, udp_fork, loop_fork,
+	strict_fork, listing_fork;
 
 /**
  * fork_register() - install the handlers for fork()

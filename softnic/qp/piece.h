@@ -3,9 +3,9 @@
  * Messages to an XRC SRQ whose owner's memory is out of reach, and that are longer than a tray.
  *
  * They travel in pieces, each in the tray of the receive that the message took. The sender fills
- * the tray, and the owner's engine empties it into the receive's buffers and says so. The last piece
- * stays in the tray until the owner polls, as a short message does. One piece is under way at a
- * time. The sender repeats its question until it is answered, because either socket may be full.
+ * the tray, and the owner's engine empties it into the receive's buffers and says so. The last
+ * piece stays in the tray until the owner polls, as a short message does. One piece is under way at
+ * a time. The sender repeats its question until it is answered, because either socket may be full.
  */
 #ifndef WEIR_SOFTNIC_QP_PIECE_H
 #define WEIR_SOFTNIC_QP_PIECE_H

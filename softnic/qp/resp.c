@@ -11,6 +11,7 @@
 
 #include "softnic/verbs/ah.h"
 #include "softnic/verbs/nic.h"
+#include "softnic/shm/fenced_copy.h"
 #include "softnic/shm/iov_list.h"
 #include "piece.h"
 #include "resp.h"
@@ -96,9 +97,13 @@ static bool uses_tray(const struct qp *qp, const struct send_wqe *wqe)
 	return qp_is_datagram(qp) || !load_acquire(&qp->to->peer->is_reachable);
 }
 
-/* A step's bytes, from @here. @header: bytes of the first piece that are softnic's own. */
-static int put_in_tray(struct qp *qp, const struct send_wqe *wqe, struct iov_list *here,
-		       uint32_t header, uint32_t length)
+/*
+ * A step's bytes, from @here. @header: bytes of the first piece that are softnic's own. Not inline:
+ * other work requests need no room for a tray on the stack.
+ */
+__attribute__((noinline)) static int put_in_tray(struct qp *qp, const struct send_wqe *wqe,
+						 struct iov_list *here, uint32_t header,
+						 uint32_t length)
 {
 	const uint32_t *cut = &qp->to->guard.shared->cut;
 	uint8_t bytes[TRAY_BYTES];
@@ -339,14 +344,50 @@ static int check_depth(const struct qp *qp)
 	return load_relaxed(&entry_of(qp)->reads) ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
 }
 
+/*
+ * A short write of one piece into memory mapped here, as most are: without a list.
+ * Returns false, and has done nothing, for others.
+ */
+static bool write_short(const struct qp *qp, const struct iov_list *here,
+			const struct mr_place *place, uint32_t length, int *status)
+{
+	const uint32_t *cut = &qp->to->guard.shared->cut;
+	struct shm_peer *peer = qp->to->peer;
+	void *there;
+
+	if (here->num != 1 || !length || length > FENCED_BYTES_MAX || qp->sq.offset ||
+	    load_relaxed(&nic.pub->life.pages_on_demand))
+		return false;
+	there = peer_map_find(peer, place, length);
+	if (!there)
+		return false;
+	*status = !load_ordered(cut) && !shared_life_ended(peer->target.life) &&
+				  fenced_copy(there, here->v[0].iov_base, length, cut) &&
+				  !load_ordered(cut) ?
+			  IBV_WC_SUCCESS :
+			  IBV_WC_RETRY_EXC_ERR;
+	return true;
+}
+
+static int copy_range(struct qp *qp, bool write, struct iov_list *here,
+		      const struct mr_place *place, uint32_t length)
+{
+	struct iov_list there;
+	int status;
+
+	if (write && write_short(qp, here, place, length, &status))
+		return status;
+	iov_list_init(&there);
+	iov_list_add_remote(&there, qp->to->peer, place, qp->sq.offset, length);
+	return copy_lists(qp, write, here, &there);
+}
+
 static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct iov_list *here,
 		     uint32_t length)
 {
 	bool write = wqe->opcode != IBV_WR_RDMA_READ;
 	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
 	const struct mr_view view = target_view(qp);
-	struct remote_qp *r = qp->to;
-	struct iov_list there;
 	struct mr_place place;
 	int status = write ? IBV_WC_SUCCESS : check_depth(qp);
 
@@ -361,9 +402,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 		if (status)
 			return status;
 	}
-	iov_list_init(&there);
-	iov_list_add_remote(&there, r->peer, &place, qp->sq.offset, length);
-	status = copy_lists(qp, write, here, &there);
+	status = copy_range(qp, write, here, &place, length);
 	if (status)
 		return status;
 	qp->sq.offset += length;

@@ -119,8 +119,10 @@ static bool copy_run(bool to, void *here, void *there, size_t n, const uint32_t 
 	return true;
 }
 
-static int copy_runs(bool to, struct iovec *here, int num_here, struct iovec *there, int num_there,
-		     const uint32_t *cut)
+/* Not inline: the common copy of one piece shall save no registers for this one. */
+__attribute__((noinline)) static int copy_runs(bool to, struct iovec *here, int num_here,
+					       struct iovec *there, int num_there,
+					       const uint32_t *cut)
 {
 	size_t n;
 

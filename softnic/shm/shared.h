@@ -30,7 +30,7 @@
 #include "softnic/control/stat.h"
 
 enum {
-	SHARED_VERSION = 17,
+	SHARED_VERSION = 16,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_OBJECTS = 1 << 15,

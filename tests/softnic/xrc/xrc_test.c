@@ -577,7 +577,7 @@ static void test_pieces_are_taken_once_and_in_order(void **state)
 			.addr = r.index + cases[i].other_index,
 			.channel = r.position - cases[i].other_position,
 		};
-		print_message("%s\n", cases[i].name);
+		print_message("# %s\n", cases[i].name);
 		assert_int_equal(offer_piece(&(struct shm_client){ .fd = ends[0] }, ends[1], end,
 					     &r, &m, cases[i].fill),
 				 cases[i].is_answered);
@@ -826,9 +826,10 @@ static void test_another_host_is_refused(void **state)
 static int tests(void)
 {
 	static const struct CMUnitTest near[] = {
-		cmocka_unit_test(test_processes_share_a_domain_by_a_file),
+		/* First those that fork: later, this process has an engine's thread. */
 		cmocka_unit_test(
 			test_a_long_message_comes_in_pieces_if_memory_is_out_of_reach),
+		cmocka_unit_test(test_processes_share_a_domain_by_a_file),
 		XRC(test_pieces_are_taken_once_and_in_order),
 		XRC(test_a_message_goes_to_the_srq_that_it_names),
 		XRC(test_the_extended_calls_name_an_srq_too),
