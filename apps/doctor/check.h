@@ -24,10 +24,10 @@ void check_fuse(struct report *report);
 struct far_host;
 void check_mounts(struct report *report, const struct far_host *path);
 
-/* configured.c */
+/* configured.c; @donor_path: of mounts, whose key is in fstab */
 /* The device of --device, or else $WEIR_DEVICE. Return: false after a finding: it is not here. */
 bool check_wanted_device(struct report *report, const char *wanted);
-void check_fstab(struct report *report);
+void check_fstab(struct report *report, const struct far_host *donor_path);
 void check_settings(struct report *report); /* of weir.toml */
 
 /* pool.c; @path: as in check_donor_path() */

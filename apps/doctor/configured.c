@@ -8,6 +8,7 @@
 #include "apps/config/settings.h"
 #include "apps/config/toml_file.h"
 #include "apps/doctor/check.h"
+#include "apps/doctor/host.h"
 #include "apps/services.h"
 
 #include <errno.h>
@@ -81,7 +82,36 @@ static bool is_mounted(const char *point)
 	return is_mounted_at(point) || (realpath(point, real) && is_mounted_at(real));
 }
 
-static void check_line(struct report *report, const char *path, const struct mntent *entry)
+/*
+ * A mount that does not start cannot say why. So a session with the key of its line tries the
+ * donor: the session's message names another key, or an absent donor.
+ */
+static void check_key(struct report *report, const struct mntent *entry,
+		      const struct far_host *path)
+{
+	const char *option = hasmntopt(entry, "key");
+	char file[PATH_MAX], label[PATH_MAX];
+	struct far_host with_key = *path;
+	struct weir_error error;
+	int rc;
+
+	if (strchr(entry->mnt_fsname, '/') || !option ||
+	    sscanf(option, "key=%4095[^,]", file) != 1)
+		return;
+	rc = weir_key_load(file, &with_key.key, &error);
+	if (rc) {
+		report_add(report, "key", rc == -EACCES ? VERDICT_WARN : VERDICT_FAIL, "%s",
+			   error.text);
+		report_remedy(report, "the mount of %s needs this file", entry->mnt_dir);
+		return;
+	}
+	snprintf(label, sizeof(label), "donor of %s", entry->mnt_dir);
+	check_donor_path(report, label, entry->mnt_fsname, &with_key);
+	weir_key_free(with_key.key);
+}
+
+static void check_line(struct report *report, const char *path, const struct mntent *entry,
+		       const struct far_host *donor_path)
 {
 	const char *device = hasmntopt(entry, "device");
 	char name[64] = "", where[PATH_MAX];
@@ -99,9 +129,10 @@ static void check_line(struct report *report, const char *path, const struct mnt
 	report_remedy(report, "mount %s; the message names the cause. For the path to the donor: "
 		      "weir doctor --key FILE %s", entry->mnt_dir,
 		      strchr(entry->mnt_fsname, '/') ? "--pool POOL" : entry->mnt_fsname);
+	check_key(report, entry, donor_path);
 }
 
-void check_fstab(struct report *report)
+void check_fstab(struct report *report, const struct far_host *donor_path)
 {
 	const char *path = fstab_path();
 	FILE *table = setmntent(path, "r");
@@ -113,7 +144,7 @@ void check_fstab(struct report *report)
 	       getmntent_r(table, &entry, line, sizeof(line))) {
 		if (strcmp(entry.mnt_type, "weir"))
 			continue;
-		check_line(report, path, &entry);
+		check_line(report, path, &entry, donor_path);
 		count++;
 	}
 	if (table)

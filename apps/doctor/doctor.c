@@ -71,7 +71,7 @@ static void check_machine(struct report *report, const char *device)
 	check_donor_memory(report);
 	check_fuse(report);
 	check_mounts(report, &path);
-	check_fstab(report);
+	check_fstab(report, &path);
 	check_settings(report);
 	check_port(report);
 	check_path(report, device);

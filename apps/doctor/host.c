@@ -210,11 +210,16 @@ static bool check_packets(struct report *report, struct far_host *h)
 		report_measure(report, "round_trip_median_us", median);
 		report_add(report, "round trip", median > SLOW_US ? VERDICT_WARN : VERDICT_OK,
 			   "%.0f us at least, median %.0f us", least, median);
-		if (median > SLOW_US)
+		if (least > SLOW_US)
 			report_remedy(report,
 				      "%s answers slowly: its processors are busy (top there), or "
 				      "the path is long: compare ping -c 10 %s",
 				      h->name, h->name);
+		else if (median > SLOW_US)
+			report_remedy(report,
+				      "the path is fast at times: processors are busy, here or at "
+				      "%s; compare uptime on both",
+				      h->name);
 	}
 	is_usable = check_loss(report, h, &flow);
 	check_order(report, &flow);

@@ -48,7 +48,8 @@ Something is wrong. What, and where? Look with:
   {curl} -k https://10.77.0.N:8474/              # the donors' pages
   less {folder}/*.log
 
-(another host: -- and h1, h2 or h3 instead of h4.) Press Enter when you know.
+(another host: -- and h1, h2 or h3 instead of h4, without LIBMOUNT_FSTAB.) Press Enter when you
+know.
 """
 
 
@@ -87,7 +88,7 @@ class World:
                 stderr=log, start_new_session=True)
 
     def write_fstab(self, words):
-        """The mount as a line of fstab, for the doctor of each host. The stranger has one, too."""
+        """The mount as a line of fstab, for the client's doctor. The stranger has one, too."""
         options = ",".join(f"{name[2:]}={value}" for name, value in zip(words[::2], words[1::2]))
         self.fstab.write_text(f"10.77.0.1 {self.folder}/mount weir {options} 0 0\n",
                               encoding="ascii")
@@ -198,7 +199,8 @@ class World:
             "http://127.0.0.1:9090/api/v1/query"), r"10\.77\.0\.([123]):")
 
     def doctor(self, *words, host=CLIENT):
-        return self.run(host, self.weir, "doctor", *words, LIBMOUNT_FSTAB=self.fstab)
+        more = {"LIBMOUNT_FSTAB": self.fstab} if host == CLIENT else {}
+        return self.run(host, self.weir, "doctor", *words, **more)
 
     def pool(self):
         return self.doctor("--key", self.key, "--pool", POOL)
@@ -297,7 +299,8 @@ class WrongKey(Trouble):
     signs = (alert("WeirClientsRejected"),
              (lambda w: w.log("one"), r"id=W10[12]"),
              (lambda w: w.log("mount"), "(?i)key"),
-             (World.doctor, "fail +mount +.*/mount: configured in .*/fstab, not mounted"))
+             (World.doctor, "fail +mount +.*/mount: configured in .*/fstab, not mounted"),
+             (World.doctor, "fail +session +donor of .*/mount .*does not know this key"))
 
     def build(self, world, undo):
         world.build(mount=("--key", world.other), again=True)

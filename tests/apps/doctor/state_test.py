@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir doctor on stale and absent mounts, absent devices, a donor short of memory, and a pool
-without donors or without a map.
+"""weir doctor on stale and absent mounts and their keys, absent devices, a donor short of memory,
+and a pool without donors or without a map.
 
 state_test.py machine|mounts|pool WEIR
 """
@@ -114,6 +114,22 @@ class Machine(Case):
                   "remedy": advice.format(point, donor)}
                  for point, donor in (("/far/with space", "10.0.0.1:7474"),
                                       ("/far/pool", "--pool POOL"))]), findings)
+
+    def test_the_key_of_a_mount_that_is_not_mounted_is_tried(self):
+        right, wrong = self.folder / "right", self.folder / "wrong"
+        for key in (right, wrong):
+            self.assertEqual(weir("key", "new", key).returncode, 0)
+        donor = self.serve("--key", right)
+        self.configure("LIBMOUNT_FSTAB", "fstab", "".join(
+            f"{donor.address} /{key} weir key={self.folder}/{key},timeout=2 0 0\n"
+            for key in ("right", "wrong", "absent")))
+        _, findings = doctor()
+        for verdict, text in (
+                ("ok", "donor of /right at 127.0.0.1: on this host; a session is well"),
+                ("fail", "donor of /wrong at 127.0.0.1: .* does not know this key"),
+                ("fail", "absent: No such file")):
+            self.assertTrue([finding for finding in findings if finding["verdict"] == verdict
+                             and re.search(text, finding["text"])], findings)
 
     def test_devices_of_the_configuration_that_are_not_here_are_told(self):
         self.configure("LIBMOUNT_FSTAB", "fstab", "h /a weir noauto,device=mlx5_7,hard 0 0\n"
