@@ -101,6 +101,11 @@ class Gluster:
     def _gluster(self, *words):
         return run("gluster", "--mode=script", *words)
 
+    def write_through(self, is_through):
+        """See @through above. A mounted volume follows at once."""
+        self._gluster("volume", "set", "v", "performance.write-behind",
+                      "off" if is_through else "on")
+
     def _answers(self):
         try:
             self._gluster("volume", "list")
@@ -138,8 +143,7 @@ class Gluster:
             replica = ["replica", str(self.replicas)] if self.replicas > 1 else []
             self._gluster("volume", "create", "v", *replica, "transport", "tcp",
                           *[f"{ADDRESS}:{brick}" for brick in bricks], "force")
-            if self.through:
-                self._gluster("volume", "set", "v", "performance.write-behind", "off")
+            self.write_through(self.through)
             self._gluster("volume", "start", "v")
             run("mount.glusterfs", f"{ADDRESS}:/v", mnt)
             if self.fill:
