@@ -14,7 +14,7 @@
 _Static_assert(POOL_GROUP_STATES <= STATES_MAX && DONOR_STATES <= STATES_MAX, "a row a state");
 
 struct pool_values {
-	uint64_t is_up, memory_bytes, volumes, volume_bytes, syncing;
+	uint64_t is_up, memory_bytes, volumes, volume_bytes, syncing, wrong_reads;
 };
 
 #define POOL(name, help, field)                                                            \
@@ -29,6 +29,10 @@ static const struct metric of_pool[] = {
 	POOL("volume_bytes", "bytes of all volumes, without copies", volume_bytes),
 	POOL("syncing_members", "members of groups whose data are being rebuilt or will be",
 	     syncing),
+	POOL("wrong_reads",
+	     "reads of donors that rebuild in which the memory of a donor had wrong bytes; of the "
+	     "donors that are there",
+	     wrong_reads),
 	{ NULL },
 };
 
@@ -102,6 +106,7 @@ static void write_pool(struct exposition *x, const char *pool, const struct weir
 	if (map) {
 		values.memory_bytes = pool_sum_bytes(map);
 		values.volumes = map->nr_volumes;
+		values.wrong_reads = pool_sum_wrong_reads(map);
 	}
 	for (uint16_t i = 0; map && i < map->nr_volumes; i++)
 		values.volume_bytes += map->volume[i].bytes;

@@ -87,6 +87,7 @@ static void print_donors_json(const struct weir_pool_map *map)
 		json_string(&json, "incarnation", incarnation);
 		json_string(&json, "identity", identity_of(donor).text);
 		json_boolean(&json, "draining", donor->is_draining);
+		json_uint(&json, "wrong_reads", donor->wrong_reads);
 		for (unsigned int state = 0; state < 3; state++)
 			json_uint(&json, weir_pool_member_states[state], places.of[state]);
 		json_close(&json);

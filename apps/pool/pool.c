@@ -139,6 +139,15 @@ uint64_t pool_sum_bytes(const struct weir_pool_map *map)
 	return sum;
 }
 
+uint64_t pool_sum_wrong_reads(const struct weir_pool_map *map)
+{
+	uint64_t sum = 0;
+
+	for (uint16_t i = 0; i < map->nr_donors; i++)
+		sum += map->donor[i].wrong_reads;
+	return sum;
+}
+
 const char *pool_donor_state(const struct weir_pool_map *map, uint16_t donor)
 {
 	const struct weir_pool_donor *d = &map->donor[donor];

@@ -72,6 +72,9 @@ struct pool_group_counts pool_count_groups(const struct weir_pool_map *map);
 /* The memory of the donors that are there. */
 uint64_t pool_sum_bytes(const struct weir_pool_map *map);
 
+/* Reads of donors that rebuild that found wrong bytes in the memory of donors that are there. */
+uint64_t pool_sum_wrong_reads(const struct weir_pool_map *map);
+
 /* "up", "draining", "failed" or "gone". */
 const char *pool_donor_state(const struct weir_pool_map *map, uint16_t donor);
 

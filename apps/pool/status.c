@@ -112,6 +112,7 @@ static void print_json(const struct weir_pool_map *map)
 	json_uint(&json, "bytes", pool_sum_bytes(map));
 	json_string(&json, "coordinator", leader_of(map));
 	json_uint(&json, "volumes", map->nr_volumes);
+	json_uint(&json, "wrong_reads", pool_sum_wrong_reads(map));
 	for (int i = 0; i < POOL_GROUP_STATES; i++)
 		json_uint(&json, pool_group_states[i], counts.of[i]);
 	json_open_array(&json, "groups");
@@ -218,6 +219,18 @@ static void print_group(const struct weir_pool_map *map, uint16_t number)
 	print_members(map, group);
 }
 
+static void print_wrong_donors(const struct weir_pool_map *map)
+{
+	for (uint16_t i = 0; i < map->nr_donors; i++) {
+		const struct weir_pool_donor *donor = &map->donor[i];
+
+		if (donor->wrong_reads)
+			printf("donor %s returned wrong bytes in %" PRIu64
+			       " reads of donors that rebuild; they took other parts\n",
+			       donor->id, donor->wrong_reads);
+	}
+}
+
 static void print_ill_groups(const struct weir_pool_map *map)
 {
 	unsigned int ill = 0;
@@ -253,6 +266,7 @@ static void print_text(const struct weir_pool_map *map)
 	if (counts.of[POOL_GROUP_MISSING])
 		printf("%" PRIu64 " groups cannot be made: too few donors or failure domains\n",
 		       counts.of[POOL_GROUP_MISSING]);
+	print_wrong_donors(map);
 	print_ill_groups(map);
 }
 

@@ -143,6 +143,7 @@ struct weir_pool_group {
  * @stored: version of its key
  * @failed: incarnation that a client reported; 0: none
  * @failed_stored: version of that report
+ * @wrong_reads: reads of donors that rebuilt, in which this incarnation's memory had wrong bytes
  * @is_draining: the operator wants it empty
  */
 struct weir_pool_donor {
@@ -150,7 +151,7 @@ struct weir_pool_donor {
 	char address[WEIR_POOL_NAME_MAX];
 	char domain[WEIR_POOL_NAME_MAX];
 	uint64_t bytes, incarnation, stored;
-	uint64_t failed, failed_stored;
+	uint64_t failed, failed_stored, wrong_reads;
 	uint8_t identity[WEIR_POOL_IDENTITY];
 	bool has_identity, is_draining;
 };

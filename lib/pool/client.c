@@ -270,6 +270,32 @@ int weir_pool_client_report_progress(struct weir_pool_client *client, unsigned i
 	return rc;
 }
 
+int weir_pool_client_report_wrong(struct weir_pool_client *client, const char *donor,
+				  uint64_t incarnation, uint64_t reads, struct weir_error *error)
+{
+	char key[WEIR_POOL_NAME_MAX + 16], guard[WEIR_POOL_NAME_MAX + 16], *old;
+	int rc = -EAGAIN;
+
+	snprintf(key, sizeof(key), "wrong/%s", donor);
+	snprintf(guard, sizeof(guard), "holder/%s", client->volume);
+	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN; i++) {
+		struct weir_pool_put put = { .key = key, .guard = guard,
+					     .guard_version = client->claimed };
+		char *value;
+
+		rc = read_key(client->store, key, &old, &put.expected, error);
+		if (rc)
+			break;
+		put.value = value = weir_pool_codec_wrong(old, incarnation, reads);
+		free(old);
+		if (!value)
+			return weir_error_set(error, -ENOMEM, "out of memory");
+		rc = weir_pool_store_put(client->store, &put, NULL, error);
+		free(value);
+	}
+	return rc;
+}
+
 /*
  * Puts the claim's key with a new lease. @old: version of a claim that gives way; 0: none may
  * stand. @opened: version of the volume's key, which must not have changed; 0: any. Return: -EAGAIN

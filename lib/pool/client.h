@@ -210,4 +210,17 @@ int weir_pool_client_confirm(struct weir_pool_client *client, const char *volume
 int weir_pool_client_report_progress(struct weir_pool_client *client, unsigned int percent,
 				     const char *donor, struct weir_error *error);
 
+/**
+ * weir_pool_client_report_wrong() - count reads of the open volume that found wrong bytes
+ * @client: the client, which rebuilds
+ * @donor: its memory had the wrong bytes
+ * @incarnation: of that memory
+ * @reads: how many more
+ * @error: may be NULL
+ *
+ * Return: 0; -EAGAIN the claim is over: the bytes may be those of the next client.
+ */
+int weir_pool_client_report_wrong(struct weir_pool_client *client, const char *donor,
+				  uint64_t incarnation, uint64_t reads, struct weir_error *error);
+
 #endif

@@ -106,6 +106,18 @@ static int read_failed(struct codec *c, const struct weir_pool_key *key, const c
 	return 0;
 }
 
+static int read_wrong(struct codec *c, const struct weir_pool_key *key, const char *name,
+		      struct json_object *value)
+{
+	uint16_t index = weir_pool_map_donor(c->map, name);
+
+	(void)key;
+	if (index != WEIR_POOL_NO_DONOR &&
+	    c->map->donor[index].incarnation == weir_pool_value_hex(value, "incarnation"))
+		c->map->donor[index].wrong_reads = weir_pool_value_uint(value, "reads");
+	return 0;
+}
+
 static int read_table(struct codec *c, const struct weir_pool_key *key, const char *name,
 		      struct json_object *value)
 {
@@ -329,7 +341,7 @@ static const struct {
 	{ "failed/", read_failed },  { "table/", read_table },	 { "group/", read_group },
 	{ "volume/", read_volume },  { "holder/", read_holder }, { "synced/", read_synced },
 	{ "leader", read_leader },   { "progress/", read_progress },
-	{ "server/", read_server },  { "suspect/", read_suspect },
+	{ "server/", read_server },  { "suspect/", read_suspect }, { "wrong/", read_wrong },
 };
 
 static int read_kind(struct codec *c, const char *prefix, codec_fn *read)

@@ -28,6 +28,11 @@ char *weir_pool_codec_volume(const struct weir_pool_volume *volume);
 /* Of the leader: {"donor"}. Of a report that a donor failed: {"incarnation", "by"}. */
 char *weir_pool_codec_leader(const char *donor);
 char *weir_pool_codec_failed(uint64_t incarnation, const char *by);
+/*
+ * Of a donor's wrong bytes: {"incarnation", "reads"}. @old: the value so far, or NULL; another
+ * incarnation's does not count.
+ */
+char *weir_pool_codec_wrong(const char *old, uint64_t incarnation, uint64_t reads);
 /* Of a server of files: {"donor", "incarnation", "address", "claim",
  * "mounted"}. Of a mount that does not reach it: {"claim", "by"} */
 char *weir_pool_codec_server(const struct weir_pool_volume *volume);

@@ -183,6 +183,19 @@ char *weir_pool_codec_failed(uint64_t incarnation, const char *by)
 	return text_of(object);
 }
 
+char *weir_pool_codec_wrong(const char *old, uint64_t incarnation, uint64_t reads)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *before = old ? json_tokener_parse(old) : NULL;
+
+	if (before && weir_pool_value_hex(before, "incarnation") == incarnation)
+		reads += weir_pool_value_uint(before, "reads");
+	json_object_put(before);
+	add_hex(object, "incarnation", incarnation);
+	add_uint(object, "reads", reads);
+	return text_of(object);
+}
+
 char *weir_pool_codec_holder(const char *by, bool rebuilds)
 {
 	struct json_object *object = json_object_new_object();

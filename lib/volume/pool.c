@@ -57,6 +57,7 @@ static void add_target(struct weir_volume *v, const struct weir_pool_donor *dono
 	target->has_new_key = false; /* @target->thread is not connecting */
 	target->connect_status = 0;
 	target->is_failed = target->is_reported = false;
+	target->wrong_reads = target->wrong_shown = 0;
 	target->since_ns = weir_now_ns();
 	weir_volume_unlock(v);
 }

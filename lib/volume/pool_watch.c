@@ -103,6 +103,28 @@ static void show_progress(struct weir_volume *v)
 	p->shown_ns = now_ns;
 }
 
+/*
+ * A donor that rebuilds computes the right bytes from other shards, and may not repair the wrong
+ * shard. So the operator must know its donor. A client repairs wrong shards.
+ */
+static void show_wrong(struct weir_volume *v)
+{
+	for (uint8_t i = 0; v->rebuild && i < v->nr_targets; i++) {
+		struct weir_volume_target *target = &v->targets[i];
+		char id[WEIR_POOL_NAME_MAX];
+		uint64_t incarnation, more;
+
+		weir_volume_lock(v);
+		memcpy(id, target->id, sizeof(id));
+		incarnation = target->incarnation;
+		more = target->wrong_reads - target->wrong_shown;
+		weir_volume_unlock(v);
+		if (more && !weir_pool_client_report_wrong(v->pool->client, id, incarnation, more,
+							   NULL))
+			target->wrong_shown += more;
+	}
+}
+
 /* Whether the pool knows that the donor's members have all data. */
 static bool is_rebuilt(struct weir_volume *v)
 {
@@ -179,6 +201,7 @@ static int update(struct weir_volume *v, bool has_changed)
 	kept = keep_claim(v, has_changed);
 	if (rc || kept)
 		return kept ? kept : rc;
+	show_wrong(v); /* before the volume is closed, which the last report may cause */
 	report_synced(v);
 	show_progress(v);
 	check_rebuilt(v);

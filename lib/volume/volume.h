@@ -97,6 +97,8 @@ struct weir_volume_coded;
  * @has_new_key: the donor has once proven options.key; of @thread, or of the opening before
  * @connect_status, @reason: of the last try to connect; guarded by @volume->lock
  * @is_failed: to be reported to the pool, unless it @is_reported; guarded by @volume->lock
+ * @wrong_reads: in which its memory had wrong bytes; guarded by @volume->lock. @wrong_shown: of
+ *	these, the pool knows; of the watching thread
  * @since_ns: when it was last connected, or first seen
  */
 struct weir_volume_target {
@@ -111,6 +113,7 @@ struct weir_volume_target {
 	int connect_status;
 	struct weir_error reason;
 	bool is_failed, is_reported;
+	uint64_t wrong_reads, wrong_shown;
 	uint64_t since_ns;
 	unsigned int pollers;
 	pthread_t thread;

@@ -500,6 +500,10 @@ static void note_wrong(struct weir_volume_piece *piece, uint16_t slots)
 	struct weir_volume *v = piece->request->volume;
 
 	weir_volume_piece_note_mismatch(piece);
+	for (uint8_t slot = 0; slot < v->core.slots; slot++) {
+		if (slots >> slot & 1)
+			v->targets[v->extents[piece->extent].replica[slot].donor].wrong_reads++;
+	}
 	if (!v->core.repairs)
 		return;
 	weir_coded_distrust(extent_of(piece), stripe_of(piece), slots);

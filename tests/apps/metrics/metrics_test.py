@@ -764,18 +764,23 @@ class Pool(Programs):
         self.until_moved(names_of("pool", "volumes volume_bytes groups"), there)
         wrote = weir("perf", "volume", "-S", "0.2", f"{pool}/vol")
         self.assertEqual(wrote.returncode, 0, wrote.stderr)
+        told = subprocess.run([MOVER, "wrong", pool, "vol", "one"], capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.until_moved(names_of("pool", "wrong_reads"), there)
         self.end(donors[2], signal.SIGKILL)
         self.until_seen(there, f'weir_pool_donors{{pool="{pool}",state="up"}} 2')
         # Members wait for the donors that have the data.
         for donor in donors[:2]:
             self.end(donor, signal.SIGKILL)
         self.until_seen(there, f'weir_pool_donors{{pool="{pool}",state="up"}} 0')
-        self.serve("--memory", "32M", "--pool", pool, "--domain", "three", "--name", "three")
+        last = self.serve("--memory", "32M", "--pool", pool, "--domain", "three", "--name", "three")
         self.until_moved(names_of("pool", "syncing_members"), there)
+        self.end(last, signal.SIGKILL)  # it might write the map again
         shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
         self.until_moved(names_of("pool", "up"), there)
         self.covers("pool", names_of("pool", "memory_bytes donors groups volumes volume_bytes up "
-                                     "syncing_members"))
+                                     "syncing_members wrong_reads"))
 
     def until_seen(self, source, line):
         deadline = time.monotonic() + PATIENCE

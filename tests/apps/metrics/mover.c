@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Moves counters that no command of weir moves, then goes on until its standard input ends.
+ * Moves counters that no command of weir moves. All but "wrong" go on until standard input ends.
  *
  *	mover atomics DONOR KEY	fetches and adds in a region
  *	mover forge DONOR KEY	unloads writes to a region that the donor has not lent
+ *	mover wrong POOL VOLUME DONOR	reports wrong bytes, as a donor does that rebuilds
  *	mover tenant [SERVICE [MS]]	sends messages to itself over two muxes of weir share, and
  *					pauses after each full ring
  */
@@ -15,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 #include <weir/weir.h>
+
+#include "lib/pool/client.h"
 
 #define SERVICE 1
 
@@ -135,6 +138,28 @@ static void tenant(uint32_t service, int pause_ms)
 	weir_mux_close(server);
 }
 
+static void wrong(const char *pool, const char *volume, const char *donor)
+{
+	struct weir_pool_map *map = calloc(1, sizeof(*map));
+	struct weir_pool_client *client;
+	uint16_t index;
+	int rc;
+
+	check(weir_pool_client_open(pool, &client, NULL), "open the pool");
+	do {
+		rc = weir_pool_client_open_rebuild(client, volume, map, NULL);
+		if (rc)
+			poll(NULL, 0, 10);
+	} while (rc == -EBUSY || rc == -EAGAIN); /* a donor rebuilds */
+	check(rc, "claim the volume");
+	index = weir_pool_map_donor(map, donor);
+	check(index == WEIR_POOL_NO_DONOR ? -ENOENT : 0, donor);
+	check(weir_pool_client_report_wrong(client, donor, map->donor[index].incarnation, 1, NULL),
+	      "report");
+	weir_pool_client_close(client);
+	free(map);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "atomics"))
@@ -144,6 +169,8 @@ int main(int argc, char **argv)
 	else if (argc >= 2 && argc <= 4 && !strcmp(argv[1], "tenant"))
 		tenant(argc >= 3 ? (uint32_t)atoi(argv[2]) : SERVICE,
 		       argc == 4 ? atoi(argv[3]) : 0);
+	else if (argc == 5 && !strcmp(argv[1], "wrong"))
+		wrong(argv[2], argv[3], argv[4]);
 	else
 		return 2;
 	return 0;

@@ -546,6 +546,26 @@ class Code(World):
         self.kill("c")  # its data come from b's parity, which nobody has read
         self.until_repaired(spoilt + 1)
 
+    def test_a_donor_that_rebuilds_tells_of_wrong_bytes(self):
+        self.do("work 200")
+        self.do("spoil b")
+        self.assertGreater(self.spoilt, 0)
+        self.close()
+        self.kill("c")
+        self.restart("c")
+        self.until(lambda: "msg=rebuilt" in self.log("c"))  # no client has the volume open
+        wrong = {donor["name"]: donor["wrong_reads"]
+                 for donor in self.ask("donors", self.pool)["donors"]}
+        self.assertGreater(wrong["b"], 0)
+        self.assertEqual(sum(wrong.values()), wrong["b"])
+        self.assertEqual(self.ask("status", self.pool)["wrong_reads"], wrong["b"])
+        self.assertIn(f"donor b returned wrong bytes in {wrong['b']} reads",
+                      self.weir("status", self.pool).stdout)
+        self.kill("b")
+        self.open()
+        self.do("check")
+        self.until(lambda: not self.ask("status", self.pool)["wrong_reads"])  # with its memory
+
     def test_a_wrong_page_of_a_copy_is_repaired_in_place(self):
         self.ask("volume", "create", "--scheme", "copies=2", "--extent", "256K", self.pool, "w",
                  "3M")

@@ -268,6 +268,30 @@ static void a_donor_that_rebuilds_gives_way_to_a_client(void **state)
 	weir_pool_client_close(second);
 }
 
+static void wrong_bytes_are_counted_for_their_memory(void **state)
+{
+	struct weir_pool_client *donor;
+
+	(void)state;
+	put_pool();
+	put_donors();
+	put_volume("v");
+	assert_int_equal(weir_pool_client_open(where, &donor, NULL), 0);
+	assert_int_equal(weir_pool_client_open_rebuild(donor, "v", map, NULL), 0);
+	assert_int_equal(weir_pool_client_report_wrong(donor, "b", 2, 5, NULL), 0);
+	assert_int_equal(weir_pool_client_report_wrong(donor, "b", 2, 2, NULL), 0);
+	read_map();
+	assert_int_equal(map->donor[1].wrong_reads, 7);
+	assert_int_equal(map->donor[0].wrong_reads, 0);
+	/* Of another incarnation nothing is known yet. */
+	assert_int_equal(weir_pool_client_report_wrong(donor, "b", 3, 1, NULL), 0);
+	read_map();
+	assert_int_equal(map->donor[1].wrong_reads, 0);
+	assert_int_equal(weir_pool_client_open_volume(client, "v", map, NULL), 0);
+	assert_int_equal(weir_pool_client_report_wrong(donor, "b", 2, 1, NULL), -EAGAIN);
+	weir_pool_client_close(donor);
+}
+
 static void a_volume_waits_for_its_groups(void **state)
 {
 	struct weir_pool_put remove = { .key = "group/5", .expected = WEIR_POOL_ANY_VERSION };
@@ -396,6 +420,7 @@ int main(void)
 		TEST(a_damaged_key_is_named),
 		TEST(a_volume_has_one_client),
 		TEST(a_donor_that_rebuilds_gives_way_to_a_client),
+		TEST(wrong_bytes_are_counted_for_their_memory),
 		TEST(a_volume_waits_for_its_groups),
 		TEST(a_failed_donor_is_reported_once),
 		TEST(a_leader_that_is_reported_gives_way),
