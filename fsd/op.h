@@ -16,6 +16,7 @@ struct fsd_request {
 	size_t length; /* bytes of the reply so far */
 	bool later; /* the reply is sent later, outside the handler */
 	bool is_part; /* of an FS_BATCH */
+	bool is_cut; /* and an earlier change of names in the batch has failed */
 	bool is_lease; /* and a change of names */
 };
 

@@ -86,6 +86,8 @@ int fsd_request_handle(struct fsd_request *r, const void *message, size_t length
 	if (r->is_part && !(op->flags & FSD_OP_BATCH))
 		return -EOPNOTSUPP;
 	r->is_lease = r->is_part && (op->flags & FSD_OP_LEASE) == FSD_OP_LEASE;
+	if (r->is_lease && r->is_cut)
+		return -ECANCELED;
 	if (r->is_lease && !r->client->caches)
 		return -ESTALE;
 	if (!(op->flags & FSD_OP_FIRST) && r->client->state != FSD_MOUNTED)

@@ -50,9 +50,10 @@
  * files without a name, which may hold their first blocks, and numbers for other types. FS_NAME
  * gives such an inode a name. Batches are numbered: a batch sent again takes effect once. The
  * donor refuses changes of names (FS_NAME, FS_UNLINK, FS_RMDIR, FS_RENAME) in a batch once the
- * client has lost the right to cache. After such an error the donor skips the rest of the batch,
- * so the donor's state is that of some moment of the client's. The client answers FS_SHARED after
- * the donor has answered all batches.
+ * client has lost the right to cache. After such an error the donor skips later changes of names,
+ * so the donor's names are those of some moment of the client's. Changes of files still take
+ * effect: a close that is lost leaves the file open. The client answers FS_SHARED after the donor
+ * has answered all batches.
  *
  * A pool's files: the file server keeps them in a volume of the pool, and has no memory to hand
  * out. Each client has a staging area at the server (FS_VOLUME's only chunk). FS_WRITE stores

@@ -164,15 +164,16 @@ static bool next_change(struct fsd_text *rest, struct wire_fs_change *change, co
 	return true;
 }
 
-/* Return: whether later changes may follow. */
+/* @is_cut: a change of names has failed. Return: the new value. */
 static bool run_change(struct fsd_request *r, const struct wire_fs_change *change,
-		       const char *message)
+		       const char *message, bool is_cut)
 {
 	struct fsd_request part = {
 		.fsd = r->fsd,
 		.client = r->client,
 		.length = r->length + sizeof(struct wire_fs_result),
 		.is_part = true,
+		.is_cut = is_cut,
 	};
 	struct wire_fs_result result;
 	const size_t body = part.length;
@@ -184,7 +185,7 @@ static bool run_change(struct fsd_request *r, const struct wire_fs_change *chang
 	result.length = result.status || part.is_lease ? 0 : (uint32_t)(part.length - body);
 	memcpy(r->fsd->reply + r->length, &result, sizeof(result));
 	r->length = body + result.length;
-	return !result.status || !part.is_lease;
+	return is_cut || (result.status && part.is_lease);
 }
 
 int fsd_batch(struct fsd_request *r)
@@ -196,7 +197,7 @@ int fsd_batch(struct fsd_request *r)
 	const size_t at = r->length;
 	struct wire_fs_change change;
 	const char *message;
-	bool goes_on = true;
+	bool is_cut = false, is_whole = true;
 
 	if (fsd_moves_data(r->fsd))
 		return -EOPNOTSUPP;
@@ -209,13 +210,13 @@ int fsd_batch(struct fsd_request *r)
 	r->client->batch++;
 	fsd_reply_reserve(r, sizeof(batched) - sizeof(batched.reply));
 	for (uint32_t i = 0; i < batch->changes; i++) {
-		goes_on = goes_on && next_change(&rest, &change, &message);
-		if (goes_on)
-			goes_on = run_change(r, &change, message);
+		is_whole = is_whole && next_change(&rest, &change, &message);
+		if (is_whole)
+			is_cut = run_change(r, &change, message, is_cut);
 		else
 			fsd_reply_bytes(r, &skipped, sizeof(skipped));
 	}
-	r->client->batch_is_cut = !goes_on;
+	r->client->batch_is_cut = is_cut || !is_whole;
 	batched.has_room = has_room(r->fsd);
 	memcpy(r->fsd->reply + at, (uint8_t *)&batched + sizeof(batched.reply),
 	       sizeof(batched) - sizeof(batched.reply));

@@ -229,7 +229,7 @@ static void a_batch_sent_again_takes_effect_once(void **state)
 	assert_int_equal(send(&p), 0);
 }
 
-static void after_a_name_that_fails_nothing_happens(void **state)
+static void after_a_name_that_fails_no_name_changes(void **state)
 {
 	(void)state;
 	assert_int_equal(script(&p, "file f"), 0);
@@ -290,6 +290,35 @@ static void a_silent_client_changes_no_names_later(void **state)
 	assert_int_equal(result(&p, 1), -ESTALE);
 	assert_int_equal(result(&p, 2), -ECANCELED);
 	assert_int_equal(script(&q, "is old; no f"), 0);
+	peer_leave(&q);
+}
+
+/* Otherwise the file would stay open, and no other client would ever have the lease again. */
+static void a_close_after_a_lost_name_closes(void **state)
+{
+	const uint64_t second_file = first_file.ino + 1;
+	const struct wire_fs_head release = { .op = FS_RELEASE, .ino = second_file };
+
+	(void)state;
+	assert_int_equal(script(&p, "file old"), 0);
+	peer_join_for_leases(&q, &host);
+	host.now_ns += 10ull * FS_ALONE_MS * 1000000;
+	fsd_expired(host.fsd);
+	begin(1);
+	add_unlink("old");
+	add_name(FS_ROOT, first_file.ino, S_IFREG | 0640, "f", "");
+	add_close(first_file.ino, 1);
+	add(103, &release, sizeof(release), "", "");
+	assert_int_equal(send(&p), 0);
+	assert_int_equal(result(&p, 0), -ESTALE);
+	assert_int_equal(result(&p, 1), -ECANCELED);
+	assert_int_equal(result(&p, 2), 0);
+	assert_int_equal(result(&p, 3), 0);
+	assert_int_equal(send(&p), -ESTALE);
+	share();
+	host.now_ns += FS_QUIET_MS * 1000000ull;
+	assert_int_equal(do_getattr(&q, FS_ROOT), 0);
+	assert_int_equal(q.answer.sharing, FS_REPLY_LEASED);
 	peer_leave(&q);
 }
 
@@ -364,10 +393,11 @@ int main(void)
 		TEST(directories_and_links_take_numbers),
 		TEST(a_reserved_file_is_named_once),
 		TEST(a_batch_sent_again_takes_effect_once),
-		TEST(after_a_name_that_fails_nothing_happens),
+		TEST(after_a_name_that_fails_no_name_changes),
 		TEST(a_file_that_fails_stops_nothing),
 		TEST(a_client_asked_to_share_may_still_tell_its_changes),
 		TEST(a_silent_client_changes_no_names_later),
+		TEST(a_close_after_a_lost_name_closes),
 		TEST(files_without_a_name_end_with_the_client),
 		TEST(a_donor_short_of_memory_reserves_nothing),
 		TEST(malformed_batches_change_nothing_more),

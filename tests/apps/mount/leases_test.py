@@ -260,6 +260,19 @@ class Leases(TwoClients):
         self.assertFalse(os.path.exists(os.path.join(self.here, made[0])))
         self.take_lease(self.here)
 
+    def test_a_holder_that_lost_changes_leaves_no_file_open(self):
+        """The donor refuses names that the holder sends too late, and closes come with these."""
+        self.take_lease(self.here)
+        new = os.path.join(self.here, "new") # the client knows all names there
+        os.mkdir(new)
+        self.make(new, 20)
+        self.clients[0].stop()
+        try:
+            os.listdir(self.there) # waits until the donor has taken the lease away
+        finally:
+            self.clients[0].go_on()
+        self.take_lease(self.there)
+
     def run_history(self, seed):
         """Two processes work for a while, and take the lease; then come two of the other client."""
         names = " ".join(f"{seed}{letter}" for letter in "abc")

@@ -176,17 +176,19 @@ static bool is_name_change(uint16_t op)
 	return op == FS_NAME || op == FS_UNLINK || op == FS_RMDIR || op == FS_RENAME;
 }
 
+/* After a name that fails, names are skipped; after a malformed change, all. */
 static void check_results(const struct wire_fs_batch *batch)
 {
 	size_t at = sizeof(struct wire_fs_batched);
 	struct wire_fs_result result;
-	bool skipped = false;
+	bool is_cut = false, is_whole = true;
 
 	for (uint32_t i = 0; i < batch->changes; i++) {
 		assert(host.length - at >= sizeof(result));
 		memcpy(&result, host.reply + at, sizeof(result));
-		assert(!skipped || result.status == -125);
-		skipped |= result.status == -125 || (result.status && is_name_change(ops[i]));
+		assert((is_whole && !(is_cut && is_name_change(ops[i]))) || result.status == -125);
+		is_whole &= result.status != -125 || (is_cut && is_name_change(ops[i]));
+		is_cut |= result.status && is_name_change(ops[i]);
 		assert(!result.length || result.length == sizeof(struct wire_fs_attr));
 		at += sizeof(result) + result.length;
 		assert(at <= host.length);
