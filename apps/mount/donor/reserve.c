@@ -9,7 +9,7 @@
 #include "lib/base/clock.h"
 
 #define CHANGES_MIN 4 /* changes, after which more are expected */
-#define CHANGES_AGAIN 256 /* after a refusal for now */
+#define CHANGES_AGAIN 256 /* after a refusal for want of memory, say */
 #define UNUSED_NS 1000000000u
 
 void reserve_init(struct reserve *reserve)
@@ -91,7 +91,10 @@ static void ask_donor(struct mount *m, uint32_t files, uint32_t numbers)
 	reserve->is_asking = false;
 	reserve->is_refused = rc == -EOPNOTSUPP;
 	reserve->used_ns = weir_now_ns();
-	reserve->changes = has ? 1 : CHANGES_AGAIN;
+	if (has)
+		reserve->changes = 1;
+	else /* a client that is told to share may be alone again soon */
+		reserve->changes = atomic_load(&m->share.shared) ? CHANGES_MIN : CHANGES_AGAIN;
 	pthread_mutex_unlock(&reserve->lock);
 	if (rc)
 		return;

@@ -30,6 +30,8 @@ static unsigned int batches, changes;
 static uint64_t number; /* of the last batch */
 static uint64_t committed; /* size of the open file at the donor */
 static bool cut; /* a close came before the size */
+static unsigned int reserve_calls;
+static uint32_t sharing; /* in the answer to FS_RESERVE, which is refused */
 
 int __wrap_weir_call_async(struct weir_session *session, const void *message, size_t length,
 			   uint64_t timeout_ns, weir_reply_fn *fn, void *arg);
@@ -50,6 +52,15 @@ static void look_at(const char *message)
 	committed = 0;
 }
 
+static size_t refuse_reserve(void *reply)
+{
+	const struct wire_fs_reply refused = { .status = -EAGAIN, .shared = sharing };
+
+	reserve_calls++;
+	memcpy(reply, &refused, sizeof(refused));
+	return sizeof(refused);
+}
+
 static size_t answer(const void *message, void *reply)
 {
 	struct wire_fs_batched head = { .reply.status = status };
@@ -58,6 +69,9 @@ static size_t answer(const void *message, void *reply)
 	const char *at = (const char *)message + sizeof(batch);
 	struct wire_fs_change change;
 
+	memcpy(&batch.head, message, sizeof(batch.head));
+	if (batch.head.op == FS_RESERVE)
+		return refuse_reserve(reply);
 	memcpy(&batch, message, sizeof(batch));
 	assert_int_equal(batch.head.op, FS_BATCH);
 	batches++;
@@ -113,7 +127,7 @@ static int setup(void **state)
 	m.options = &options;
 	m.fuse = (struct fuse_session *)&m; /* serving, as call_wait() sees it */
 	outcome = status = result = 0;
-	batches = changes = 0;
+	batches = changes = reserve_calls = 0;
 	cut = false;
 	atomic_store(&m.share.alone_ns, UINT64_MAX);
 	assert_int_equal(inodes_init(&m.inodes), 0);
@@ -277,6 +291,42 @@ static void names_of_a_batch_that_is_refused_are_lost(void **state)
 	assert_true(change_log_has_lost(&m, name));
 }
 
+/* ---- reservations ---- */
+
+/* Return: after how many changes the mount asks; at most @changes. */
+static unsigned int change_until_asked(unsigned int changes)
+{
+	const unsigned int before = reserve_calls;
+	unsigned int i = 0;
+
+	atomic_store(&m.share.shared, false);
+	atomic_store(&m.share.alone_ns, UINT64_MAX);
+	while (i < changes && reserve_calls == before) {
+		reserve_note_change(&m);
+		i++;
+	}
+	return i;
+}
+
+static void a_client_refused_while_it_shares_soon_asks_again(void **state)
+{
+	unsigned int first;
+
+	(void)state;
+	reserve_init(&m.reserve);
+	sharing = FS_REPLY_SHARED;
+	first = change_until_asked(100);
+	assert_in_range(first, 1, 10);
+	reserve_note_change(&m); /* no lease, no question */
+	assert_int_equal(reserve_calls, 1);
+	assert_int_equal(change_until_asked(100), first);
+	sharing = FS_REPLY_ALONE; /* there is no memory */
+	assert_int_equal(change_until_asked(100), first);
+	assert_int_equal(change_until_asked(100), 100);
+	assert_int_equal(reserve_calls, 3);
+	reserve_fini(&m.reserve);
+}
+
 /* ---- a file closed by a thread, committed by another ---- */
 
 static struct inode *file;
@@ -324,6 +374,7 @@ int main(void)
 		TEST(a_waiter_gives_up_in_time),
 		TEST(names_after_a_lost_name_are_lost),
 		TEST(names_of_a_batch_that_is_refused_are_lost),
+		TEST(a_client_refused_while_it_shares_soon_asks_again),
 		TEST(a_close_never_overtakes_a_commit),
 	};
 
