@@ -22,7 +22,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FENCED_BYTES_MAX = 16384 }; /* short beside the time that a thread runs at once */
+/*
+ * Short beside the time that a thread runs at once. Pieces of 16 KiB reached two thirds of the
+ * speed of one copy of 1 MiB.
+ */
+enum { FENCED_BYTES_MAX = 1 << 17 };
 
 /**
  * fenced_copy() - copy, unless the peer has cut us off
