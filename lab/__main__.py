@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 
-from lab import beside, calibrate, experiment, hunt, report, simulate, traces, whatif
+from lab import beside, calibrate, experiment, hunt, plot, report, simulate, traces, whatif
 from lab.net import commands as net
 from lab.version import SOURCES, VERSION
 
@@ -68,7 +68,7 @@ def _show(module, result):
     for unit in dict.fromkeys(series.unit for series in result.series):
         shown = [series for series in result.series if series.unit == unit]
         widths = [max(10, len(series.name) + 2) for series in shown]
-        print(f"{result.x:>20}" + "".join(f"{series.name:>{width}}"
+        print(f"{result.axis(unit):>20}" + "".join(f"{series.name:>{width}}"
                                           for series, width in zip(shown, widths)) + f"   {unit}")
         for x in dict.fromkeys(x for series in shown for x in series.x):
             cells = ["" if series.at(x) is None else f"{series.at(x):.4g}" for series in shown]
@@ -92,7 +92,7 @@ def _run(options):
 
 
 def _report(options):
-    if not report.pyplot():
+    if not plot.pyplot():
         print(f"weir lab: {report.NO_PLOTS}", file=sys.stderr)
     path = pathlib.Path(options.output)
     if path.is_dir():

@@ -117,6 +117,8 @@ class Target:
 class Result:
     """The results of an experiment. The caller of run() fills in ran: profile, number of seeds,
     version and sources; and beside: plain verbs beside the engine, beside.rows().
+
+    x is the x-axis with its unit; axes has those of the units whose x-axis is another.
     """
 
     x: str
@@ -125,6 +127,11 @@ class Result:
     notes: list = dataclasses.field(default_factory=list)
     ran: dict = dataclasses.field(default_factory=dict)
     beside: list = dataclasses.field(default_factory=list)
+    axes: dict = dataclasses.field(default_factory=dict)
+
+    def axis(self, unit):
+        """The x-axis of the series of a unit."""
+        return self.axes.get(unit, self.x)
 
     def of_another(self, profile, usual):
         """The same result for another NIC than the paper's: without calibration and without
@@ -150,6 +157,7 @@ class Result:
         return {
             "figure": name,
             "x": self.x,
+            "axes": self.axes,
             "series": [dataclasses.asdict(series) for series in self.series],
             "targets": [dataclasses.asdict(target) for target in self.targets],
             "notes": self.notes,

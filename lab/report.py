@@ -1,36 +1,52 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """One self-contained page of HTML: every figure, paper beside model."""
 
-import functools
 import html
-import io
-import re
 
-from lab import beside, calibrate
-from lab.experiment import CAUSES
+from lab import beside, calibrate, plot
+from lab.experiment import CAUSES, COST, INPUT, MODEL
 
 STYLE = """
-body { font: 15px/1.5 sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em; }
+html { scroll-padding-top: 1em; }
+body { font: 15px/1.5 sans-serif; margin: 0; display: flex; color: #222; }
+nav { flex: 0 0 15em; position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1em;
+  box-sizing: border-box; background: #f5f6f8; border-right: 1px solid #ddd; font-size: 14px; }
+nav ul { list-style: none; margin: 0; padding: 0; } nav h3 { margin: .8em 0 .2em; }
+nav li { display: flex; } nav a { flex: 1; }
+nav span { min-width: 1.4em; padding: 0 .2em; margin-left: .2em; text-align: center; }
+main { flex: 1; min-width: 0; max-width: 76em; margin: 0 auto; padding: 1em 2em; }
+@media (max-width: 60em) { body { display: block; }
+  nav { position: static; height: auto; columns: 12em; border: 0; } main { padding: 1em; } }
+h2 { border-top: 2px solid #ddd; padding-top: 1em; margin-top: 2em; }
+a { color: #1257a0; }
+.wrap { overflow-x: auto; }
 table { border-collapse: collapse; margin: 1em 0; }
 td, th { border: 1px solid #bbb; padding: .25em .6em; text-align: left; vertical-align: top; }
+.counts td:not(:first-child), .counts th:not(:first-child) { text-align: right; }
 .met { background: #e3f4e3; } .missed { background: #fbe3e0; } .open { background: #f2f2f2; }
+.tiles { display: flex; flex-wrap: wrap; gap: .6em; list-style: none; padding: 0; }
+.tiles li { flex: 1 1 9em; padding: .6em .8em; border-radius: .4em; line-height: 1.3; }
+.tiles b { display: block; font-size: 1.8em; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26em, 100%), 1fr));
+  gap: 1em; }
+figure { margin: 0; } figure.wide { grid-column: 1 / -1; }
 svg { max-width: 100%; height: auto; }
-.digest { color: #767676; font-size: smaller; }
+.digest { color: #6a6a6a; font-size: smaller; }
 """
 
 ABOUT = """
 Every curve and every number in the column "model" comes from weir's simulator: it is modelled, not
-measured. Dashed curves and the column "paper" quote values that the papers measured on their
-machines. A target marked calibrated was used to fit the model. A target marked by input follows
-from an input of the lab, or from a number that was fitted to another row. Neither proves anything.
-Where the paper publishes no number, the comparison is with an ordering or a shape, or there is
-none. An expectation of weir that no paper publishes is marked weir's own and counted apart. A
-number is met within 15 % or less, unless a row says otherwise. Where the NIC is the paper's, each
-missed target gives a reason, and one of three causes: the paper does not give an input, the model
-lacks something, or weir works otherwise than the paper's system. Beside each run of weir's engine
-stand plain verbs with a queue pair a thread. A heading names the subject of a figure; the targets
-give the paper's claims, and whether the model confirms them. The calibration of the model, and how
-well it fits, stand at the end.
+measured. Dashed curves, hatched bars without a fill and the column "paper" quote values that the
+papers measured on their machines. A target marked calibrated was used to fit the model. A target
+marked by input follows from an input of the lab, or from a number that was fitted to another row.
+Neither proves anything. Where the paper publishes no number, the comparison is with an ordering or
+a shape, or there is none. An expectation of weir that no paper publishes is marked weir's own and
+counted apart. A number is met within 15 % or less, unless a row says otherwise. Where the NIC is
+the paper's, each missed target gives a reason, and one of three causes: the paper does not give an
+input, the model lacks something, or weir works otherwise than the paper's system. Beside each run
+of weir's engine stand plain verbs with a queue pair a thread. A heading names the subject of a
+figure; the targets give the paper's claims, and whether the model confirms them. The calibration of
+the model, and how well it fits, stand at the end.
 """
 
 
@@ -41,73 +57,16 @@ the other point is marked calibrated there.
 """
 
 NO_PLOTS = "No plots: matplotlib is not installed (apt-get install python3-matplotlib)."
-SPREAD = 64  # ratio of maximum to minimum from which an axis is logarithmic
-
-
-COLUMNS = 2
-
-
-@functools.cache
-def pyplot():
-    """matplotlib's pyplot, or None: the import is slow, and matplotlib is optional."""
-    try:
-        import matplotlib
-        matplotlib.use("svg")
-        from matplotlib import pyplot as found
-    except ImportError:
-        return None
-    # Makes the SVG the same to the byte for the same results.
-    matplotlib.rcParams["svg.hashsalt"] = "weir"
-    return found
-
-
-def _plot(result):
-    """An SVG, or a text that says why there is none."""
-    if not pyplot():
+def _plots(result):
+    """A panel for each unit, or a text that says why there is none."""
+    if not plot.pyplot():
         return f"<p>{NO_PLOTS}</p>"
-    units = list(dict.fromkeys(series.unit for series in result.series))
-    rows = -(-len(units) // COLUMNS)
-    figure, grid = pyplot().subplots(
-        rows, COLUMNS, figsize=(6 * COLUMNS, 3.6 * rows), squeeze=False
+    shown = "".join(
+        f"<figure{' class=wide' if plot.is_wide(series) else ''}>"
+        f"{plot.svg(unit, result.axis(unit), series)}</figure>"
+        for unit, series in plot.panels(result).items()
     )
-    for axes in grid.flat[len(units):]:
-        axes.set_axis_off()
-    for unit, axes in zip(units, grid.flat):
-        for series in result.series:
-            if series.unit != unit:
-                continue
-            words = isinstance(series.x[0], str)
-            axes.plot(
-                range(len(series.x)) if words else series.x,
-                series.y,
-                marker="o",
-                markersize=3,
-                linestyle="--" if "paper" in series.name else "-",
-                label=series.name,
-            )
-            if words:
-                axes.set_xticks(range(len(series.x)), series.x)
-            elif series.x[0] > 0 and series.x[-1] >= SPREAD * series.x[0]:
-                axes.set_xscale("log")
-        axes.set_xlabel(result.x)
-        axes.set_ylabel(f"{unit} (modelled)")
-        values = [y for series in result.series if series.unit == unit for y in series.y]
-        if min(values) > 0 and max(values) >= SPREAD * min(values):
-            axes.set_yscale("log")
-        elif min(values) >= 0:
-            axes.set_ylim(bottom=0)
-        axes.legend(fontsize="small")
-    figure.tight_layout()
-    out = io.StringIO()
-    figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
-    pyplot().close(figure)
-    # Without the metadata, which name the program and other pages.
-    return re.sub(
-        r"<metadata>.*?</metadata>",
-        "",
-        out.getvalue()[out.getvalue().index("<svg") :],
-        flags=re.DOTALL,
-    )
+    return f"<div class='plots'>{shown}</div>"
 
 
 def _row(cells, tag="td", style=""):
@@ -120,8 +79,9 @@ def _table(head, rows):
     """rows: pairs of cells and a style. Empty columns are left out."""
     full = [i for i in range(len(head)) if any(str(cells[i]) for cells, _ in rows)]
     return (
-        f"<table>{_row([head[i] for i in full], 'th')}"
-        f"{''.join(_row([cells[i] for i in full], style=style) for cells, style in rows)}</table>"
+        f"<div class='wrap'><table>{_row([head[i] for i in full], 'th')}"
+        f"{''.join(_row([cells[i] for i in full], style=style) for cells, style in rows)}"
+        "</table></div>"
     )
 
 
@@ -149,11 +109,16 @@ def _held_out(results):
 
 
 def _numbers(result):
-    rows = [_row((result.x, *(f"{s.name}, {s.unit}" for s in result.series)), "th")]
-    for x in dict.fromkeys(x for series in result.series for x in series.x):
-        cells = [series.at(x) for series in result.series]
-        rows.append(_row((x, *("" if cell is None else f"{cell:.4g}" for cell in cells))))
-    return f"<details><summary>As numbers</summary><table>{''.join(rows)}</table></details>"
+    """A table for each x-axis."""
+    tables = ""
+    for axis in dict.fromkeys(result.axis(series.unit) for series in result.series):
+        of_axis = [series for series in result.series if result.axis(series.unit) == axis]
+        rows = [_row((axis, *(f"{s.name}, {s.unit}" for s in of_axis)), "th")]
+        for x in dict.fromkeys(x for series in of_axis for x in series.x):
+            cells = [series.at(x) for series in of_axis]
+            rows.append(_row((x, *("" if cell is None else f"{cell:.4g}" for cell in cells))))
+        tables += f"<table>{''.join(rows)}</table>"
+    return f"<details><summary>As numbers</summary>{tables}</details>"
 
 
 def _beside(result):
@@ -172,20 +137,37 @@ def _section(module, result):
     return (
         f'<h2 id="{module.NAME}">{module.NAME} (modelled): {html.escape(module.TITLE)}</h2>'
         f"<p>{html.escape(result.ran_in_words())}. Varied: "
-        f"{html.escape(module.VARIED)}</p>{_plot(result)}{_targets(result)}{notes}"
+        f"{html.escape(module.VARIED)}</p>{_plots(result)}{_targets(result)}{notes}"
         f"{_beside(result)}"
         f"{_numbers(result)}<p class='digest'>Digest {result.digest(module.NAME)}</p>"
     )
 
 
+def _missed(cause):
+    return lambda target: target.met is False and target.cause == cause
+
+
 COUNTED = {
-    "targets met": lambda target: target.met is True and target.is_evidence(),
-    "missed": lambda target: target.met is False,
+    "met": lambda target: target.met is True and target.is_evidence(),
+    **{f"missed: {cause}": _missed(cause) for cause in CAUSES},
+    "missed": _missed(""),
     "met, but calibrated or by input": lambda target: target.met is True
     and not target.is_evidence(),
     "weir's own: hold": lambda target: target.own is True,
     "do not": lambda target: target.own is False,
 }
+# In words, for the top of the page.
+IN_WORDS = {
+    "met": "targets met",
+    "missed: input": f"missed because {CAUSES[INPUT]}",
+    "missed: model": f"missed because {CAUSES[MODEL]}",
+    "missed: weir": f"missed because {CAUSES[COST]}",
+    "missed": "missed",
+    "met, but calibrated or by input": "met, but calibrated or by input: prove nothing",
+    "weir's own: hold": "expectations of weir's own that hold",
+    "do not": "expectations of weir's own that do not",
+}
+PAPERS = {"rdmabox": "RDMAbox", "urdma": "uRDMA", "hipower": "HiPower", "avatar": "Avatar"}
 
 
 def _counts(targets):
@@ -229,20 +211,51 @@ def _summary(results):
     ]
     of_all = _counts([target for _, result in results for target in result.targets])
     rows.append(_row(("all", *(of_all[i] for i in full)), "th"))
-    return f"<table>{''.join(rows)}</table>"
+    return f"<div class='wrap'><table class='counts'>{''.join(rows)}</table></div>"
 
 
-def _causes(results):
-    """How many targets are met and missed, and why."""
-    targets = [target for _, result in results for target in result.targets]
-    missed = [target for target in targets if target.met is False]
-    counts = {cause: sum(target.cause == cause for target in missed) for cause in CAUSES}
-    if not any(counts.values()):
+def _all_counts(results):
+    return dict(zip(COUNTED, _counts([one for _, result in results for one in result.targets])))
+
+
+def _tiles(results):
+    """All counts, in the first lines of the page."""
+    tiles = "".join(
+        f"<li class='{_kind(name)}'><b>{count}</b> {html.escape(IN_WORDS[name])}</li>"
+        for name, count in _all_counts(results).items() if count
+    )
+    return f"<ul class='tiles'>{tiles}</ul>"
+
+
+def _kind(name):
+    """The style of a count."""
+    return "met" if name == "met" else "missed" if name.startswith("missed") else "open"
+
+
+def _navigation(results, fits):
+    """Links to all figures, by paper, with what each met and missed."""
+    groups = ""
+    for prefix, paper in PAPERS.items():
+        links = "".join(
+            f"<li><a href='#{module.NAME}'>{module.NAME}</a> {_score(result)}</li>"
+            for module, result in results if module.NAME.startswith(prefix)
+        )
+        groups += f"<h3>{paper}</h3><ul>{links}</ul>" if links else ""
+    ends = "<li><a href='#counts'>Counts</a></li>"
+    if _held_out(results):
+        ends += "<li><a href='#held-out'>Held out</a></li>"
+    fitted = "What the model was fitted to" if fits else "Calibration"
+    return (f"<nav><ul>{ends}</ul>{groups}"
+            f"<ul><li><a href='#calibration'>{fitted}</a></li></ul></nav>")
+
+
+def _score(result):
+    met = sum(target.met is True for target in result.targets)
+    missed = sum(target.met is False for target in result.targets)
+    if not met + missed:
         return ""
-    met = sum(target.met is True and target.is_evidence() for target in targets)
-    causes = "; ".join(f"{html.escape(CAUSES[cause])}: {count}" for cause, count in counts.items())
-    return (f"<p>Targets met, without calibration or input: {met}; missed: {len(missed)}. "
-            f"Missed because {causes}.</p>")
+    return (f"<span class='met' title='met'>{met}</span>"
+            f"<span class='missed' title='missed'>{missed}</span>")
 
 
 def _fit(fit):
@@ -274,8 +287,10 @@ def page(results, fits):
     Return: HTML.
     """
     return ("<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>weir lab</title>"
-            f"<style>{STYLE}</style></head><body><h1>The papers' figures, on a simulated NIC</h1>"
-            f"{_causes(results)}{_summary(results)}"
+            "<meta name='viewport' content='width=device-width'>"
+            f"<style>{STYLE}</style></head><body>{_navigation(results, fits)}<main>"
+            "<h1 id='counts'>The papers' figures, on a simulated NIC</h1>"
+            f"{_tiles(results)}{_summary(results)}"
             f"<p>{ABOUT}</p>{_other_nic(results)}{_held_out(results)}"
             f"{''.join(_section(module, result) for module, result in results)}"
-            f"{_calibration(fits)}</body></html>\n")
+            f"{_calibration(fits)}</main></body></html>\n")

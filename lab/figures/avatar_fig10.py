@@ -140,7 +140,7 @@ def run(sim):
             Series(way, unit, GB, [gb * one[panel] for gb in GB]) for way, one in each.items()
         ]
         series += [Series(f"paper, {way}", unit, GB, values) for way, values in paper.items()]
-    return Result("bytes (10a), GB (10b-d)", series, targets, notes)
+    return Result("GB sent", series, targets, notes, axes={"us, 10a": "bytes of a message"})
 
 
 def _latencies(model, mux):

@@ -105,4 +105,5 @@ def run(sim):
         "Sizes and numbers of requests that the paper does not give are guesses, and were not "
         "chosen to meet it.",
     ]
-    return Result("requests (3a), KB (3b)", series, targets, notes)
+    return Result("KB of a message (3b)", series, targets, notes,
+                  axes={"us until a burst is done": "requests of a burst (3a)"})

@@ -169,4 +169,4 @@ def run(sim):
         "weir's mux joins what a connection has to send; here each message is a work request, as "
         "there.",
     ]
-    return Result("connections, or threads", series, targets, notes)
+    return Result("connections", series, targets, notes, axes={"Mops by threads": "threads"})

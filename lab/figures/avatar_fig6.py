@@ -112,4 +112,5 @@ def run(sim):
         [*median.values(), native, *tail, by_segment],
         targets,
         [mux.GUESSED],
+        axes={by_segment.unit: "KB of a segment"},
     )

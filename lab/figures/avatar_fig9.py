@@ -108,4 +108,5 @@ def run(sim):
         for name in names
         for i, who in enumerate(("Avatar", "native"))
     ]
-    return Result("flows", [*lines, by_segment], targets, [mux.GUESSED])
+    return Result("flows", [*lines, by_segment], targets, [mux.GUESSED],
+                  axes={by_segment.unit: "KB of a segment"})

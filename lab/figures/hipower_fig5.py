@@ -19,6 +19,7 @@ SAVING = [size for size in SIZES if size <= 262144]  # beyond, the paper's reque
 PAPER_GBPS = {"immediates": {512: 11.5, 1024: 23.3}, "bitmaps": {512: 20.1, 1024: 29.9}}
 PAPER_GPU_GAINS = [11.2, 43]  # of 512 bytes and 1 KB, or in the opposite order
 PANELS = {"CPU": ("5a", "5b"), hipower.GPU: ("5d", "5e")}
+BY_READS = "% that bitmaps gain"
 GPU_SIZES = [512, 1024]
 MORE_CPU_NS = 120  # of weir's core, in place of weir-sim's 50
 LONE = "us until taken, one slot"
@@ -138,10 +139,11 @@ def run(sim):
         "it does not define.",
     ]
     return Result(
-        "bytes",
+        "bytes of a message",
         [*cpu.series(), tcp, *runs[hipower.GPU].series(), *reads.values(), *lone.values()],
         targets,
         notes,
+        axes={BY_READS: "GB/s that a NIC reads of a GPU"},
     )
 
 
@@ -165,7 +167,7 @@ def _by_what_is_read(sim):
     return {
         size: Series(
             f"{size} B",
-            "% that bitmaps gain, by the GB/s that a NIC reads of a GPU",
+            BY_READS,
             list(hipower.GPU_READS_GBYTES),
             [next(gains) for _ in hipower.GPU_READS_GBYTES],
         )

@@ -109,7 +109,7 @@ def run(sim):
         hipower.TCP_NOTE,
         "CPU is what the master's thread spends on anything but polling in vain.",
     ]
-    return Result("bytes", series, targets, notes)
+    return Result("bytes of a message", series, targets, notes)
 
 
 def _of_kind(kind, one):

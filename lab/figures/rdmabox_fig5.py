@@ -48,4 +48,4 @@ def run(sim):
     ]
     notes = ["Arithmetic on the profile, not a run: both prices are straight lines. The kernel's "
              "price is a DMA mapping, since what the paper calls dynMR there writes no MTT."]
-    return Result("KB", series, targets, notes)
+    return Result("KB of a transfer", series, targets, notes)

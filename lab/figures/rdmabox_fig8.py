@@ -96,7 +96,8 @@ def run(sim):
              "The paper calls it the same benchmark as its Fig. 1. Here that one is plain verbs "
              f"behind a lock, 16 deep, and this one weir's engine, {DEPTH} deep, as {BLK_MQ}."]
     return Result("threads", [*rate.values(), thinks, *flying.values(), busy, gains],
-                  _targets(rate, thinks, flying, _why(sim, gains)), [*notes, WANDERS])
+                  _targets(rate, thinks, flying, _why(sim, gains)), [*notes, WANDERS],
+                  axes={gains.unit: "the modelled NIC"})
 
 
 def _targets(rate, thinks, flying, why):

@@ -402,12 +402,47 @@ class Report(unittest.TestCase):
             if verdict == "missed":
                 self.assertIn(cells[-2], ("input", "model", "weir"), f"no cause: {row}")
                 self.assertTrue(cells[-1], f"nothing says why: {row}")
-        self.assertLess(text.index("Missed because"), text.index("it is modelled, not\nmeasured"))
+        self.assertLess(text.index("missed because"), text.index("it is modelled, not\nmeasured"))
+        for name in figures():  # the navigation, and the summary
+            self.assertEqual(len(re.findall(f"href=['\"]#{name}['\"]", text)), 2)
         self.assertIn("Plain verbs beside the engine", text)
         held_out = text[text.index("id='held-out'"):text.index('id="avatar-fig1"')]
         for figure in ("rdmabox-fig1", "rdmabox-fig8", "urdma-fig3", "hipower-fig5"):
             self.assertIn(f"<td>{figure}</td>", held_out)
         self.assertEqual(re.findall(r"https?://(?!www\.w3\.org/)[^\"<]*", text), [])
+
+    def test_one_thing_has_one_colour_in_all_figures(self):
+        sys.path.insert(0, str(pathlib.Path(WEIR).parent))
+        from lab import plot
+        for names in (("weir", "mux", "paper, Avatar", "5a, paper"),
+                      ("native", "paper, native", "plain verbs, w/o PRI", "5a, a QP each"),
+                      ("poll", "busy", "paper, poll"), ("event", "paper, event"),
+                      ("unload, parity", "unload, no parity", "unload"),
+                      ("hybrid preMR", "hybrid dynMR"), ("16 KB", "16 KB of a segment")):
+            self.assertEqual(len(set(map(plot.colour, names))), 1, names)
+        for one, other in (("hybrid", "hybrid preMR"), ("event", "event-batch"),
+                           ("bitmaps", "immediates"), ("offload", "unload"), ("weir", "native"),
+                           ("connectx-5", "connectx-5-edr"), ("with, 4 KB", "without, 4 KB")):
+            self.assertNotEqual(plot.colour(one), plot.colour(other))
+        with self.assertRaises(IndexError):
+            plot.colour("a name of nothing")
+
+    def test_a_panel_of_categories_has_bars_and_others_have_lines(self):
+        sys.path.insert(0, str(pathlib.Path(WEIR).parent))
+        from lab import experiment, plot
+        if not plot.pyplot():
+            self.skipTest("no matplotlib")
+        words = [experiment.Series(name, "us", ["few", "many"], [1.0, 1000.0])
+                 for name in ("weir", "paper, native")]
+        shown = plot.svg("us", "flows", words)
+        for text in ("flows", "us (modelled)", "few", "many", "weir", "paper, native"):
+            self.assertIn(f">{text}</text>", shown)
+        self.assertIn(plot.BLUE, shown)
+        self.assertIn(plot.ORANGE, shown)
+        self.assertEqual(shown, plot.svg("us", "flows", words))
+        numbers = [experiment.Series("weir", "us", [1, 2], [1.0, 2.0])]
+        self.assertIn(">threads</text>", plot.svg("us", "threads", numbers))
+        self.assertFalse(plot.has_categories(numbers))
 
     def test_of_another_nic_nothing_stands_over_an_empty_column(self):
         sys.path.insert(0, str(pathlib.Path(WEIR).parent))
