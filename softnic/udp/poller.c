@@ -40,7 +40,7 @@ static struct {
 	bool is_hot; /* packets came since the timer looked last; the timer is armed */
 	bool has_polled; /* a program has, since the timer looked last */
 	uint32_t tries; /* without completions, since a program's thread got some */
-	uint64_t came; /* bytes, the last time */
+	uint64_t came; /* bytes for this process, the last time */
 	uint64_t sent_before; /* bytes, until then */
 	uint32_t care; /* completions after which the engine still watches again */
 	uint32_t care_next; /* what @care becomes at the next find; 0: CARE_MIN */
@@ -60,9 +60,9 @@ static void watch(bool on)
 static bool take_packets(uint16_t port)
 {
 	uint64_t sent = load_relaxed(&udp.bytes_sent);
-	size_t bytes = receive_batch(port);
+	size_t bytes;
 
-	if (!bytes)
+	if (!receive_batch(port, &bytes))
 		return false;
 	store_relaxed(&poller.came, bytes);
 	store_release(&poller.sent_before, sent); /* pairs with is_bulk() */

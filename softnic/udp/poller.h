@@ -40,7 +40,7 @@ void poller_rest(void);
 /**
  * poller_leave() - the program asks for an event, so it is about to sleep
  *
- * Costs one load, unless the engine has to take over.
+ * Costs one load, unless packets of other hosts came lately.
  *
  * Context: A program's thread; no locks held but a CQ's.
  */

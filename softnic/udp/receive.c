@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * recvmmsg() takes up to 16 messages. With UDP_GRO one message may hold many packets. The queue
- * pair answers after a long message, so that the sender goes on while the next one is dealt with,
- * and after the last one. So one acknowledgement covers many packets.
+ * pair answers after half of a window, so that the sender goes on while the rest is dealt with,
+ * and after the last message. So one acknowledgement covers many packets.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -30,7 +30,7 @@
 enum {
 	MESSAGES = 16, /* per call */
 	MESSAGE_BYTES = 1 << 16,
-	TRAIN_BYTES_MIN = 16 << 10, /* a train that is worth an acknowledgement of its own */
+	ANSWER_BYTES = 128 << 10, /* half of a window, which are worth an acknowledgement */
 	UDP_HEADER_BYTES = 8,
 	ROUNDS_MAX = 4, /* then other descriptors have their turn */
 	LEAVE_ROUNDS_MAX = 1000,
@@ -180,22 +180,23 @@ static bool is_intact_or_refused(const struct udp_packet *p)
 	return is;
 }
 
-static void take_packet(struct udp_packet *p)
+/* Returns false for a packet of another process. */
+static bool take_packet(struct udp_packet *p)
 {
 	struct roce_packet decoded;
 	uint32_t slot;
 
 	unwrap(p);
 	if (!is_leaving && take_of_softnic(p))
-		return;
+		return true;
 	if (roce_packet_decode(&decoded, p->bytes, p->size) != ROCE_ACCEPTED) {
 		count(refused, 1);
-		return;
+		return true;
 	}
 	slot = decoded.dest_qpn >> SOFTNIC_QP_INDEX_BITS;
-	if (is_leaving) {
+	if (is_leaving || (slot != nic.slot && decoded.dest_qpn != MAD_QPN)) {
 		receive_pass_on(p, slot);
-		return;
+		return false;
 	}
 	if (slot == nic.slot)
 		capture_packet(&p->from, &p->to, p->bytes, p->size);
@@ -203,32 +204,34 @@ static void take_packet(struct udp_packet *p)
 		far_input_end();
 		if (is_intact_or_refused(p))
 			mad_take(p, &decoded);
-	} else if (slot != nic.slot) {
-		receive_pass_on(p, slot);
 	} else if (is_intact_or_refused(p)) {
 		far_input(p, &decoded);
 	}
+	return true;
 }
 
-static void take_message(struct mmsghdr *h, uint16_t port)
+/* Returns the bytes for this process, with UDP's headers. */
+static size_t take_message(struct mmsghdr *h, uint16_t port)
 {
 	const struct message *m = &buffer.messages[h - buffer.headers];
-	size_t left = h->msg_len, each = left;
+	size_t left = h->msg_len, each = left, bytes = 0;
 	const uint8_t *at = m->iov.iov_base;
 	struct udp_packet of_all = { .to.port = port };
 
 	memcpy(of_all.from.gid.raw, &m->name.sin6_addr, sizeof(of_all.from.gid.raw));
 	of_all.from.port = ntohs(m->name.sin6_port);
 	if (!read_control(&h->msg_hdr, &of_all, &each) || h->msg_hdr.msg_flags & MSG_TRUNC)
-		return;
+		return 0;
 	for (; left; at += each, left -= each) {
 		struct udp_packet p = of_all;
 
 		each = each < left ? each : left;
 		p.bytes = at;
 		p.size = each;
-		take_packet(&p);
+		if (take_packet(&p))
+			bytes += UDP_HEADER_BYTES + p.size;
 	}
+	return bytes;
 }
 
 /*
@@ -243,34 +246,40 @@ void receive_leave(void)
 		.sin6_port = htons(UDP_ROCE_PORT),
 	};
 	uint32_t rounds = LEAVE_ROUNDS_MAX;
+	size_t bytes;
 
 	if (udp_socket(UDP_ROCE_PORT) < 0 ||
 	    connect(udp.roce, (const struct sockaddr *)&nobody, sizeof(nobody)) < 0)
 		return;
 	is_leaving = true;
-	while (receive_batch(UDP_ROCE_PORT) && --rounds)
+	while (receive_batch(UDP_ROCE_PORT, &bytes) && --rounds)
 		;
 	is_leaving = false;
 }
 
-size_t receive_batch(uint16_t port)
+bool receive_batch(uint16_t port, size_t *bytes)
 {
 	int fd = udp_socket(port), rounds, n, i;
-	size_t bytes = 0;
+	size_t answered = 0;
+	bool any = false;
 
+	*bytes = 0;
 	for (rounds = 0, n = MESSAGES; rounds < ROUNDS_MAX && n == MESSAGES; rounds++) {
 		if (fd < 0 || !prepare())
-			return 0;
+			return false;
 		n = recvmmsg(fd, buffer.headers, MESSAGES, MSG_DONTWAIT, NULL);
 		if (n < 0 && errno != EAGAIN)
 			refused_take(fd);
 		for (i = 0; i < n && !fault_port_is_down(); i++) {
-			bytes += UDP_HEADER_BYTES + buffer.headers[i].msg_len;
-			take_message(&buffer.headers[i], port);
-			if (buffer.headers[i].msg_len >= TRAIN_BYTES_MIN)
+			any = true;
+			*bytes += take_message(&buffer.headers[i], port);
+			if (*bytes - answered >= ANSWER_BYTES) {
 				far_input_end();
+				answered = *bytes;
+			}
 		}
 		far_input_end();
+		answered = *bytes;
 	}
-	return bytes;
+	return any;
 }

@@ -10,11 +10,12 @@
 /**
  * receive_batch() - take the packets that wait at a socket
  * @port: the socket's
+ * @bytes: set to how many came for this process, with UDP's headers
  *
  * Context: the lock of poller.c held; no other.
- * Return: bytes that came, with UDP's headers; 0: no packet.
+ * Return: whether any came, also for other processes.
  */
-size_t receive_batch(uint16_t port);
+bool receive_batch(uint16_t port, size_t *bytes);
 
 /**
  * receive_pass_on() - give a packet to the process in @slot, or drop it if no process has the slot
