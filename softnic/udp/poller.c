@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * While a program spins, epoll does not watch the socket, so that packets do not wake the engine.
- * A timer finds a program that has stopped polling.
+ * A timer finds a program that has stopped polling. A program that asks for an event says so.
  *
  * A program that has got completions may wait for something else, such as a byte of its memory. So
  * the engine watches again after each completion, but only if the program is known for that: the
@@ -38,8 +38,8 @@ enum {
 static struct {
 	pthread_mutex_t lock;
 	bool is_hot; /* packets came since the timer looked last; the timer is armed */
-	bool has_polled; /* a program has, since the timer looked last */
-	uint32_t tries; /* without completions, since a program's thread got some */
+	bool has_polled; /* a program has, since the timer looked last; without the lock */
+	uint32_t tries; /* of programs, since the engine took over last; without the lock */
 	uint64_t came; /* bytes for this process, the last time */
 	uint64_t sent_before; /* bytes, until then */
 	uint32_t care; /* completions after which the engine still watches again */
@@ -72,7 +72,7 @@ static bool take_packets(uint16_t port)
 static void rest(void)
 {
 	store_relaxed(&poller.is_asked, false);
-	poller.tries = 0;
+	store_relaxed(&poller.tries, 0);
 	watch(true);
 }
 
@@ -94,7 +94,7 @@ static void take_over(void)
 {
 	uint32_t care = poller.care_next ? poller.care_next : CARE_MIN;
 
-	poller.tries = 0;
+	store_relaxed(&poller.tries, 0);
 	if (poller.is_unwatched && take_packets(udp.port)) {
 		store_relaxed(&poller.care, care);
 		poller.care_next = care < CARE_MAX ? 2 * care : CARE_MAX;
@@ -105,14 +105,21 @@ static void take_over(void)
 static void look_for_polls(struct softnic_timer *timer)
 {
 	pthread_mutex_lock(&poller.lock);
-	if (poller.has_polled) {
+	if (load_relaxed(&poller.has_polled)) {
 		softnic_timer_arm(timer, LOOK_NS, look_for_polls);
 	} else {
 		take_over();
 		store_relaxed(&poller.is_hot, false);
 	}
-	poller.has_polled = false;
+	store_relaxed(&poller.has_polled, false);
 	unlock();
+}
+
+/* A program that spins will take the packets. */
+static void leave_to_program(void)
+{
+	if (load_relaxed(&poller.tries) >= TRIES_MIN)
+		watch(false);
 }
 
 void poller_ready(void *port, uint32_t events)
@@ -124,19 +131,22 @@ void poller_ready(void *port, uint32_t events)
 		store_relaxed(&poller.is_hot, true);
 		softnic_timer_arm(&poller.timer, LOOK_NS, look_for_polls);
 	}
+	if (poller.is_hot)
+		leave_to_program();
 	unlock();
 }
 
+/* A try counts also while the engine holds the lock. Otherwise a busy engine would stay so. */
 static bool try_to_take(void)
 {
 	bool any = false;
 
+	store_relaxed(&poller.has_polled, true);
+	add_ordered(&poller.tries, 1);
 	if (pthread_mutex_trylock(&poller.lock))
 		return false;
 	if (poller.is_hot) {
-		poller.has_polled = true;
-		if (++poller.tries >= TRIES_MIN)
-			watch(false);
+		leave_to_program();
 		any = take_packets(udp.port);
 	}
 	unlock();
@@ -167,13 +177,21 @@ bool poller_try(void)
 	return false;
 }
 
-void poller_leave(void)
+static void ask_to_watch(void)
 {
-	if (!load_relaxed(&poller.is_unwatched))
-		return;
 	store_ordered(&poller.is_asked, true);
 	if (!pthread_mutex_trylock(&poller.lock))
 		unlock();
+}
+
+/*
+ * The tries before do not count: the program tries once more, then sleeps. The engine may be about
+ * to leave the packets to the program, so this asks also while epoll watches.
+ */
+void poller_leave(void)
+{
+	if (load_relaxed(&poller.is_hot))
+		ask_to_watch();
 }
 
 void poller_rest(void)
@@ -183,7 +201,7 @@ void poller_rest(void)
 	if (!care || !load_relaxed(&poller.is_unwatched))
 		return;
 	store_relaxed(&poller.care, care - 1); /* several threads may count too little */
-	poller_leave();
+	ask_to_watch();
 }
 
 /* The thread that ends the process may have interrupted the lock's holder: no wait for ever. */

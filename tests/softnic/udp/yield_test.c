@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* Test: softnic yield; devices: softnic; timeout: 120 */
 /*
- * A program that spins for completions leaves its CPU to others while much is under way. Both ends
- * are in this process, and packets between them take the way to other hosts.
+ * A program that spins for completions leaves its CPU to others while much is under way. One that
+ * sleeps for events leaves the packets to the engine. Both ends are in this process, and packets
+ * between them take the way to other hosts.
  */
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -24,6 +26,7 @@ static __thread bool is_spinning;
 /* Until a thread yields, only the engine gets packets, and few at once. */
 static _Atomic bool is_scarce;
 static _Atomic int calls; /* that may still get packets */
+static _Atomic uint32_t turns_away; /* of epoll, from a socket */
 
 /* In place of libc's, for the preloaded library, too. */
 int sched_yield(void)
@@ -50,6 +53,14 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int nr, int flags, struc
 	return (int)syscall(SYS_recvmmsg, fd, messages, nr, flags, timeout);
 }
 
+/* In place of libc's, too. */
+int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+	if (op == EPOLL_CTL_MOD && !event->events)
+		turns_away++;
+	return (int)syscall(SYS_epoll_ctl, epoll, op, fd, event);
+}
+
 static int connect_both(void **state)
 {
 	struct endpoint_name at_a, at_b;
@@ -62,6 +73,7 @@ static int connect_both(void **state)
 	end_connect(&a, &at_b, &plain);
 	end_connect(&b, &at_a, &plain);
 	yields = 0;
+	turns_away = 0;
 	return 0;
 }
 
@@ -110,6 +122,32 @@ static void a_thread_that_waits_for_many_bytes_yields(void **state)
 		spin_for_a_write(LARGE_BYTES);
 }
 
+/* As programs do: ask for an event, poll once more, sleep, and poll until nothing is left. */
+static void sleep_for_a_write(void)
+{
+	struct test_wr w;
+	struct ibv_wc wc;
+	int found;
+
+	assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
+	assert_int_equal(post(&a, wr_make(&w, &a, IBV_WR_RDMA_WRITE, 0, SMALL_BYTES, 2 << 20)), 0);
+	found = ibv_poll_cq(a.cq, 1, &wc);
+	wait_event(&a);
+	while (ibv_poll_cq(a.cq, 1, &wc))
+		found++;
+	assert_int_equal(found, 1);
+}
+
+static void a_thread_that_sleeps_for_events_is_woken_by_the_engine(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < ROUNDS; i++)
+		sleep_for_a_write();
+	assert_int_equal(turns_away, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -117,6 +155,9 @@ int main(void)
 						connect_both, close_both),
 		cmocka_unit_test_setup_teardown(a_thread_that_waits_for_many_bytes_yields,
 						connect_both, close_both),
+		cmocka_unit_test_setup_teardown(
+			a_thread_that_sleeps_for_events_is_woken_by_the_engine, connect_both,
+			close_both),
 	};
 
 	setenv("WEIR_SOFTNIC", "near=0,encrypt=0", 1);
