@@ -183,8 +183,9 @@ class Compose(unittest.TestCase):
 
     def targets(self):
         """The health of what Prometheus scrapes, by address."""
-        said = self.execute("prometheus", "curl", "-s", "http://127.0.0.1:9090/api/v1/targets")
-        if said.returncode:
+        said = self.execute("prometheus", "curl", "-sf",
+                            "http://127.0.0.1:9090/api/v1/targets")
+        if said.returncode:  # 22: Prometheus listens, and answers 503 while it starts
             return {}
         return {target["labels"]["instance"]: target["health"]
                 for target in json.loads(said.stdout)["data"]["activeTargets"]}
