@@ -15,12 +15,6 @@
  */
 #define SHARE_TIMEOUT_NS (3 * FS_ALONE_MS * 1000000ull)
 #define QUIET_NS (FS_QUIET_MS * 1000000ull)
-/*
- * A holder of the lease that answers late, or never, holds up others, and could do so again and
- * again. So late answers take a hundredth of the time, after the first SHARE_TIMEOUT_NS.
- */
-#define LATE_NS 300000000u
-#define LATE_SHARE 100u
 
 static bool is_alone(const struct fsd_client *client)
 {
@@ -42,33 +36,6 @@ struct fsd_client *fsd_client_find(const struct fsd *fsd, uint64_t id)
 			break;
 	}
 	return client;
-}
-
-/* Whether requests of others may wait for this client. */
-static bool is_awaited(const struct fsd_client *client)
-{
-	return client->caches && client->asked_to_share;
-}
-
-/* How long others have waited for late answers, as far as time has not made up for it. */
-static uint64_t late_ns(const struct fsd *fsd, uint64_t now_ns)
-{
-	uint64_t made_up_ns = (now_ns - fsd->late_at_ns) / LATE_SHARE;
-
-	return fsd->late_ns > made_up_ns ? fsd->late_ns - made_up_ns : 0;
-}
-
-/* Nobody waits for @client's answer any more. */
-static void note_recall(const struct fsd_client *client)
-{
-	struct fsd *fsd = client->fsd;
-	uint64_t now_ns = fsd->host.clock_ns(fsd->host.arg);
-	uint64_t waited_ns = now_ns + SHARE_TIMEOUT_NS - client->share_deadline_ns;
-
-	if (!is_awaited(client) || waited_ns <= LATE_NS)
-		return;
-	fsd->late_ns = late_ns(fsd, now_ns) + waited_ns;
-	fsd->late_at_ns = now_ns;
 }
 
 /*
@@ -96,8 +63,6 @@ static bool may_have_lease(const struct fsd_client *client)
 	if (!TAILQ_EMPTY(&fsd->deferred) || fsd->snapshot)
 		return false;
 	now_ns = fsd->host.clock_ns(fsd->host.arg);
-	if (late_ns(fsd, now_ns) > SHARE_TIMEOUT_NS)
-		return false;
 	TAILQ_FOREACH(other, &fsd->clients, entry) {
 		if (other != client && !is_quiet(other, now_ns))
 			return false;
@@ -238,7 +203,6 @@ void fsd_client_stopped_caching(struct fsd_client *client)
 {
 	if (!client->asked_to_share)
 		return;
-	note_recall(client);
 	client->asked_to_share = false;
 	client->caches = false;
 	answer_waiting(client->fsd);
@@ -269,10 +233,15 @@ void fsd_leave(struct fsd_client *client)
 	fsd_deferred_drop(client);
 	fsd_handle_drop_client(client);
 	fsd_snapshot_drop(client);
-	note_recall(client);
 	TAILQ_REMOVE(&fsd->clients, client, entry);
 	free(client);
 	answer_waiting(fsd);
+}
+
+/* Whether requests of others may wait for this client. */
+static bool is_awaited(const struct fsd_client *client)
+{
+	return client->caches && client->asked_to_share;
 }
 
 uint64_t fsd_deadline_ns(const struct fsd *fsd)
@@ -298,7 +267,6 @@ void fsd_expired(struct fsd *fsd)
 	TAILQ_FOREACH(client, &fsd->clients, entry) {
 		/* Its next replies say that it shares, until it answers FS_SHARED. */
 		if (is_awaited(client) && client->share_deadline_ns <= now) {
-			note_recall(client);
 			client->caches = false;
 			revoked = true;
 		}

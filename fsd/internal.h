@@ -110,8 +110,6 @@ struct fsd {
 	uint64_t changes; /* requests that may have changed the state, for FS_CHECK */
 	uint64_t lock_steps; /* locks and waiting requests looked at, for tests */
 	uint32_t nr_ahead; /* inodes that are ahead */
-	uint64_t late_ns; /* others waited so long for late answers to FS_SHARE, ... */
-	uint64_t late_at_ns; /* ... as of then */
 	/* of the donor's own memory, for everything except file data */
 	uint64_t meta_bytes, meta_bytes_max;
 	bool is_loading; /* an image, of which all has its place */

@@ -174,39 +174,6 @@ static void a_silent_holder_loses_the_lease(void **state)
 	lease_to(a);
 }
 
-/* The holder @a stays silent, answers in the last moment, or leaves then. Return: ns waited. */
-static uint64_t wait_for_holder(unsigned int way)
-{
-	uint64_t began_ns = host.now_ns;
-
-	assert_int_equal(do_getattr(b, FS_ROOT), PENDING);
-	host.now_ns = fsd_deadline_ns(host.fsd) - (way != 0);
-	if (way == 2) {
-		peer_leave(a);
-		peer_join_for_leases(a, &host);
-	}
-	fsd_expired(host.fsd);
-	shared(a);
-	assert_int_equal(b->answer.times, 1);
-	return host.now_ns - began_ns;
-}
-
-static void late_holders_delay_others_a_hundredth_of_the_time(void **state)
-{
-	const uint64_t began_ns = host.now_ns;
-	uint64_t waited_ns = 0, elapsed_ns;
-
-	(void)state;
-	for (unsigned int i = 0; i < 3600; i++) {
-		host.now_ns += QUIET_NS;
-		if (sharing_of(a) == FS_REPLY_LEASED)
-			waited_ns += wait_for_holder(i % 3);
-		elapsed_ns = host.now_ns - began_ns;
-		assert_true(waited_ns <= 2 * RECALL_NS + elapsed_ns / 100);
-	}
-	assert_true(waited_ns > 10 * RECALL_NS); /* the lease comes back */
-}
-
 static void a_holder_that_leaves_is_waited_for_no_longer(void **state)
 {
 	(void)state;
@@ -411,7 +378,6 @@ int main(void)
 		TEST(a_client_with_an_open_file_is_not_quiet),
 		TEST(a_client_without_knowledge_of_leases_gets_none),
 		TEST(a_silent_holder_loses_the_lease),
-		TEST(late_holders_delay_others_a_hundredth_of_the_time),
 		TEST(a_holder_that_leaves_is_waited_for_no_longer),
 		TEST(a_waiting_client_that_leaves_is_answered),
 		TEST(a_mount_waits_for_the_holder_too),
