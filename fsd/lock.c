@@ -154,6 +154,7 @@ int fsd_lock_add(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock
 		spare = lock_new(fsd, FSD_META_LOCK);
 	if (!new || (has_spare && !spare)) {
 		lock_free(fsd, new);
+		lock_free(fsd, spare);
 		return -ENOMEM;
 	}
 	*new = *lock;
