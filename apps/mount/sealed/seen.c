@@ -6,6 +6,7 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct seen_page {
 	uint64_t number;
@@ -179,16 +180,21 @@ uint64_t seen_seal(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint6
 {
 	struct seen_file *file;
 	uint64_t known = 0;
+	bool is_first;
 
 	pthread_mutex_lock(&seen->lock);
-	file = find_object(&seen->files, ino);
+	file = find_or_make(&seen->files, ino, sizeof(*file));
 	if (file) {
 		known = plain(find_in_file(file, block));
 		bump_latest(file, generation);
 		if (file->sealed_end <= block)
 			file->sealed_end = block + 1;
 	}
+	is_first = !file && !seen->has_lost;
+	seen->has_lost |= !file;
 	pthread_mutex_unlock(&seen->lock);
+	if (is_first)
+		tell_lost(ino);
 	return known;
 }
 
@@ -251,6 +257,13 @@ struct range {
 
 #define SLICE_PAGES 256
 
+/* A thread that is awake would have the lock again before a thread that waits for it. */
+static bool let_others_lock(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1 }, NULL);
+	return true;
+}
+
 static struct seen_page *range_next(const struct seen_file *file, struct range *range)
 {
 	struct seen_page *page = next_page(file, range->number);
@@ -298,7 +311,7 @@ void seen_cut(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t e
 		goes_on = file && cut_slice(file, &range);
 		seen->changes += file != NULL;
 		pthread_mutex_unlock(&seen->lock);
-	} while (goes_on);
+	} while (goes_on && let_others_lock());
 }
 
 /* Forgets generations up to @generation, which a floor or a hole has. Return: as cut_slice(). */
@@ -482,7 +495,7 @@ static void forget(struct seen_blocks *seen, uint64_t ino, const struct seen_hol
 		file = find_object(&seen->files, ino);
 		goes_on = file && forget_slice(file, &range, gone->generation);
 		pthread_mutex_unlock(&seen->lock);
-	} while (goes_on);
+	} while (goes_on && let_others_lock());
 }
 
 void seen_raise(struct seen_blocks *seen, uint64_t ino, uint64_t first, uint64_t generation)
