@@ -94,7 +94,7 @@ class Calls(unittest.TestCase):
         with open(self.path(f"{name}.calls"), encoding="utf-8", errors="replace") as file:
             lines = list(file)
         outside = {line.split()[0] for line in lines if " setsid(" in line}  # a mount's watchdog
-        begin = next(i for i, line in enumerate(lines) if FILTER in line)
+        begin = max(i for i, line in enumerate(lines) if FILTER in line)
         for line in lines[begin + 1:]:
             call = CALL.match(line)
             if not call or line.split()[0] in outside:
