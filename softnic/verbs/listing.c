@@ -30,7 +30,7 @@ static uint32_t take_entry(void)
 
 void listing_begin(struct listing_place *l, const struct shared_object *o)
 {
-	struct shared_object *e;
+	struct shared_object *e, rest = *o;
 
 	if (!load_acquire(&nic.is_open))
 		return;
@@ -38,7 +38,8 @@ void listing_begin(struct listing_place *l, const struct shared_object *o)
 	*l = (struct listing_place){ take_entry(), table.forks };
 	if (l->index) {
 		e = &nic.pub->objects[l->index];
-		*e = *o;
+		rest.kind = SHARED_NO_OBJECT;
+		*e = rest;
 		store_release(&e->kind, o->kind);
 	}
 	pthread_mutex_unlock(&table.lock);
