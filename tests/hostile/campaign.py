@@ -494,10 +494,10 @@ def show_log(world):
 
 def until_given_back(watched, before):
     deadline = time.monotonic() + PATIENCE_S + SLOW_S
-    for name, process in watched.items():
-        while words := Use(process).beyond(before[name]):
-            assert time.monotonic() < deadline, f"{name} keeps {', '.join(words)}"
-            time.sleep(0.05)
+    while kept := [f"{name} keeps {', '.join(words)}" for name, process in watched.items()
+                   if (words := Use(process).beyond(before[name]))]:
+        assert time.monotonic() < deadline, "; ".join(kept)
+        time.sleep(0.05)
 
 
 def show(when, uses):
