@@ -103,6 +103,7 @@ struct cm_group {
  * @link: in the list of all ids
  * @listing: in the list for rdma(8)
  * @events_out: events fetched and not yet acknowledged
+ * @local_qpn: of the QP that the user has made or named last; the user's pointer may be stale
  * @remote_qpn: from REQ or REP
  * @responder_resources: reads our QP serves; the user's value, then the negotiated value
  * @initiator_depth: reads our QP may issue; likewise
@@ -148,7 +149,7 @@ struct cm_id {
 	TAILQ_ENTRY(cm_id) link;
 	struct listing_place listing;
 
-	uint32_t remote_qpn;
+	uint32_t local_qpn, remote_qpn;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t retry_count;

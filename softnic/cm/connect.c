@@ -159,6 +159,7 @@ static int send_request(struct cm_id *id, const struct cm_msg *msg)
 		cm_id_dst(id, &id->request.dst);
 		id->retry_count = msg->retry_count;
 		id->called_ns = softnic_loop_now_ns();
+		id->local_qpn = msg->qp_num;
 		cm_id_set_state(id, CM_REQ_SENT);
 		try_connect(id);
 		rc = 0;
@@ -200,6 +201,7 @@ static int send_reply(struct cm_id *id, const struct cm_msg *msg)
 	if (!rc)
 		rc = cm_conn_send(id, msg);
 	if (!rc) {
+		id->local_qpn = msg->qp_num;
 		cm_id_set_state(id, CM_REP_SENT);
 		if (!id->is_far)
 			cm_conn_await(id);

@@ -45,7 +45,7 @@ static void describe(const struct cm_id *id, struct shared_object *o)
 	cm_id_dst(id, &dst);
 	put_address(&o->src, &src);
 	put_address(&o->dst, &dst);
-	store_relaxed(&o->qpn, id->id.qp ? id->id.qp->qp_num : 0);
+	store_relaxed(&o->qpn, id->local_qpn);
 	store_relaxed(&o->type, id->id.qp_type);
 	store_relaxed(&o->port, id->id.port_num);
 	store_relaxed(&o->port_space, id->id.ps);

@@ -210,6 +210,7 @@ static void set_qp(struct rdma_cm_id *id, struct ibv_qp *qp)
 {
 	pthread_mutex_lock(&cm_lock);
 	id->qp = qp;
+	cm_id(id)->local_qpn = qp ? qp->qp_num : 0;
 	cm_listing_update(cm_id(id));
 	pthread_mutex_unlock(&cm_lock);
 }
@@ -286,9 +287,11 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	if (id->qp)
-		ibv_destroy_qp(id->qp);
+	struct ibv_qp *qp = id->qp;
+
 	set_qp(id, NULL);
+	if (qp)
+		ibv_destroy_qp(qp);
 	destroy_cqs(id);
 }
 

@@ -103,6 +103,24 @@ static void an_extended_qp_lives_in_the_pd_that_is_asked_for(void **state)
 	assert_int_equal(ibv_dealloc_pd(attr.pd), 0);
 }
 
+/* As rping does: the id then has a pointer to no QP. */
+static void an_id_ends_after_a_qp_that_verbs_have_destroyed(void **state)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct cm_ends *e = *state;
+
+	resolve(e, "127.0.0.1", 1);
+	attr.send_cq = attr.recv_cq = ibv_create_cq(e->a->verbs, 2, NULL, NULL, 0);
+	assert_int_equal(rdma_create_qp(e->a, NULL, &attr), 0);
+	assert_int_equal(ibv_destroy_qp(e->a->qp), 0);
+	assert_int_equal(ibv_destroy_cq(attr.send_cq), 0);
+	assert_int_equal(rdma_destroy_id(e->a), 0);
+	e->a = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +128,7 @@ int main(void)
 		TEST(an_id_with_an_srq_gives_it_to_its_qp),
 		TEST(an_extended_srq_is_basic_or_refused),
 		TEST(an_extended_qp_lives_in_the_pd_that_is_asked_for),
+		TEST(an_id_ends_after_a_qp_that_verbs_have_destroyed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
