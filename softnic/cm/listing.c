@@ -11,8 +11,15 @@
 /* As enum rdma_cm_state of the kernel, which the names in rdma(8) follow. */
 static uint32_t state_of(const struct cm_id *id)
 {
-	enum { IDLE, ADDR_RESOLVED = 2, ROUTE_RESOLVED = 4, CONNECT, DISCONNECT, ADDR_BOUND,
-	       LISTEN };
+	enum {
+		IDLE,
+		ADDR_RESOLVED = 2,
+		ROUTE_RESOLVED = 4,
+		CONNECT,
+		DISCONNECT,
+		ADDR_BOUND,
+		LISTEN
+	};
 	static const uint8_t states[] = {
 		[CM_IDLE] = IDLE,
 		[CM_BOUND] = ADDR_BOUND,
