@@ -205,8 +205,9 @@ class Volume(Case):
 
     def test_a_request_has_a_part_for_each_copy(self):
         before = time.time_ns()
-        # In all fewer spans than there are records, so that none is dropped.
-        self.perf("-S", "1", "-o", "mix", **self.on(
+        # In all fewer spans than there are records on any machine, so that none is dropped.
+        self.perf("-S", "2", "-o", "mix", **self.on(
+            WEIR_SOFTNIC="delay_us=100",
             OTEL_SERVICE_NAME="shop", OTEL_RESOURCE_ATTRIBUTES="rack=r%201,service.name=no",
             OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20x",
             OTEL_TRACES_SAMPLER="traceidratio", OTEL_TRACES_SAMPLER_ARG="0.01"))
@@ -251,9 +252,11 @@ class Volume(Case):
         self.assertEqual({span.parent for span in wholes}, {PARENT})
 
     def test_a_dead_donor_is_an_error_of_its_copy_alone(self):
+        # Some 1,000 requests a second, so that a record is left when the donor dies.
         perf = self.start("perf", "volume", "-S", "120", "-s", "8K", "-n", "128", self.volume,
-                          **self.on(OTEL_TRACES_SAMPLER="traceidratio",
-                                    OTEL_TRACES_SAMPLER_ARG="0.05"))
+                          **self.on(WEIR_SOFTNIC="delay_us=100000",
+                                    OTEL_TRACES_SAMPLER="traceidratio",
+                                    OTEL_TRACES_SAMPLER_ARG="0.2"))
         self.until(lambda: self.collector.named("copy write"))
         victim = self.collector.named("copy write")[-1].attributes["server.address"]
         dead = next(donor for donor in self.donors if donor.address == victim)
