@@ -101,7 +101,7 @@ MISTAKES = [
     ("names change after the right to has gone", "fsd/request.c",
      "if (r->is_lease && !r->client->caches)", "if (false)"),
     ("a batch goes on after a name that failed", "fsd/batch/batch.c",
-     "return !result.status || !part.is_lease;", "return true;"),
+     "return is_cut || (result.status && part.is_lease);", "return false;"),
     ("a directory is made with any number", "fsd/batch/batch.c",
      "if (name->ino < r->client->first_number || name->ino >= r->client->end_number)",
      "if (!name->ino)"),
