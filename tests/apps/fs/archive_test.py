@@ -91,7 +91,9 @@ class ArchiveTest(unittest.TestCase):
         cls.addClassCleanup(cls.far.destroy)
         cls.other = World("512M")
         cls.addClassCleanup(cls.other.destroy)
-        cls.source, cls.target = cls.far.mount(), cls.other.mount()
+        # A donor beside other tests may have no CPU for seconds.
+        cls.source, cls.target = (world.mount("--timeout", "60")
+                                  for world in (cls.far, cls.other))
 
     def setUp(self):
         name = self.id().rsplit(".", 1)[-1]

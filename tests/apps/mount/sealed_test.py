@@ -264,7 +264,7 @@ class Interrupted(SealedTest):
         self.cut_unheard(lambda path: os.close(os.open(path, os.O_WRONLY | os.O_TRUNC)))
 
     def test_truncations_beside_closes_succeed(self):
-        client = self.world.mount(*self.sealing)
+        client = self.world.mount("--timeout", "60", *self.sealing)
         write(client / "file", b"x" * 8 * BLOCK)
         for _ in range(2):
             process = subprocess.Popen([sys.executable, "-c", OPENS_AND_CLOSES, client / "file"])
