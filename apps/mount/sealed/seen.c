@@ -198,7 +198,7 @@ uint64_t seen_seal(struct seen_blocks *seen, uint64_t ino, uint64_t block, uint6
 	return known;
 }
 
-/* What tfind() has met on its way to no page: the first page from @number on. */
+/* @page: of the pages from @number on that tfind() has met, the first; tfind() finds none. */
 struct next {
 	uint64_t number;
 	struct seen_page *page;
